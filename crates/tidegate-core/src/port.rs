@@ -1,0 +1,14 @@
+//! The ports: what the engine and the edge need from outside, one trait a need.
+//!
+//! An adapter crate satisfies a port; `src/app.rs` plugs it in. Every method bounds its own work, and none
+//! is called while a lock is held.
+
+mod ledger;
+mod model;
+mod operator;
+mod store;
+
+pub use ledger::{DayUsage, Ledger, LedgerError, UsageRecord};
+pub use model::{ChatModel, Embedder, ModelStream};
+pub use operator::{FileFault, LineLog, OperatorFiles};
+pub use store::{HeldTurn, HeldTurnStore, KeyPage, KeyStore, PageRequest, RunStore};

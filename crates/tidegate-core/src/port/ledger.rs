@@ -1,0 +1,89 @@
+use async_trait::async_trait;
+use jiff::civil::Date;
+
+use crate::{
+    clock::Timestamp,
+    error::StoreError,
+    id::{KeyId, RunId, UserId},
+    usage::{Role, Usage},
+};
+
+/// One model call's cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageRecord {
+    /// When.
+    pub at: Timestamp,
+    /// The day it counts towards.
+    pub day: Date,
+    /// Whose key.
+    pub key_id: KeyId,
+    /// Whose turn.
+    pub user: UserId,
+    /// In which run.
+    pub run_id: RunId,
+    /// The provider that answered.
+    pub provider: String,
+    /// The model that answered.
+    pub model: String,
+    /// What the call was for.
+    pub role: Role,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// A key's day.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DayUsage {
+    /// The day.
+    pub day: Date,
+    /// Model calls.
+    pub calls: u64,
+    /// Prompt tokens.
+    pub input_tokens: u64,
+    /// Answer tokens.
+    pub output_tokens: u64,
+    /// Tokens that a crash left unaccounted for, counted as spent from the open block.
+    pub estimated_tokens: u64,
+}
+
+/// Why nothing was reserved.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LedgerError {
+    /// The day's tokens are spent.
+    #[error("the daily quota of {limit_tokens} tokens is spent")]
+    QuotaSpent {
+        /// The quota.
+        limit_tokens: u64,
+    },
+    /// The store failed; nothing may be spent.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Who has spent what. Checks on the hot path do not wait for the disk: tokens are reserved durably a block
+/// at a time before they are spent, so that after a crash the open block counts as spent.
+#[async_trait]
+pub trait Ledger: Send + Sync + std::fmt::Debug {
+    /// Makes sure that the key may spend about `estimate_tokens` more on `day`: refuses where the day's quota
+    /// is already spent, and extends the durable block where it is used up. Called before each model call, so
+    /// that a quota is overrun by at most one.
+    async fn reserve(
+        &self,
+        key_id: &KeyId,
+        day: Date,
+        limit_tokens: Option<u64>,
+        estimate_tokens: u64,
+    ) -> Result<(), LedgerError>;
+
+    /// Books a call. Never waits; rows reach the disk within a second.
+    fn record(&self, record: UsageRecord);
+
+    /// Tokens the key has spent on `day`, as far as is known now.
+    fn spent_tokens(&self, key_id: &KeyId, day: Date) -> u64;
+
+    /// The key's days from `first` to `last`, both included, oldest first.
+    async fn usage(&self, key_id: &KeyId, first: Date, last: Date) -> Result<Vec<DayUsage>, StoreError>;
+
+    /// Writes what is not yet on the disk and closes the open blocks. Called at shutdown.
+    async fn flush(&self) -> Result<(), StoreError>;
+}

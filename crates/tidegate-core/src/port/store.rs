@@ -1,0 +1,121 @@
+use async_trait::async_trait;
+
+use crate::{
+    clock::Timestamp,
+    error::StoreError,
+    id::{CallId, KeyId, RunId, UserId},
+    key::{KeyPolicy, KeyRecord},
+    message::Message,
+    run::{Checkpoint, RunEnd, RunRecord, RunView},
+    secret::HashedKey,
+};
+
+/// Which part of a list is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageRequest {
+    /// Begin after this id.
+    pub after: Option<KeyId>,
+    /// At most this many, 1 to 100.
+    pub limit: u32,
+    /// Newest first.
+    pub newest_first: bool,
+}
+
+/// Part of a list of keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyPage {
+    /// The keys.
+    pub keys: Vec<KeyRecord>,
+    /// Whether more follow.
+    pub has_more: bool,
+}
+
+/// Keys. Reads see every change that was committed before them, by this process or another.
+#[async_trait]
+pub trait KeyStore: Send + Sync + std::fmt::Debug {
+    /// The key of that public id.
+    async fn find(&self, id: &KeyId) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// Adds a key.
+    async fn insert(&self, key: &KeyRecord) -> Result<(), StoreError>;
+
+    /// Adds a key only if there is none at all yet; false where there is.
+    async fn insert_first(&self, key: &KeyRecord) -> Result<bool, StoreError>;
+
+    /// A page of keys, ordered by creation.
+    async fn list(&self, page: &PageRequest) -> Result<KeyPage, StoreError>;
+
+    /// Replaces the policy; `None` where there is no such key.
+    async fn set_policy(&self, id: &KeyId, policy: &KeyPolicy) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// Puts a new secret in place; the old one opens until `old_valid_until`. `None` where there is no such key.
+    async fn rotate(
+        &self,
+        id: &KeyId,
+        new: HashedKey,
+        old_valid_until: Timestamp,
+    ) -> Result<Option<KeyRecord>, StoreError>;
+
+    /// Removes a key; false where there is none.
+    async fn delete(&self, id: &KeyId) -> Result<bool, StoreError>;
+
+    /// Notes that the key was used. Never waits; reaches the disk within a second.
+    fn touch(&self, id: &KeyId, at: Timestamp);
+}
+
+/// The journal of runs.
+#[async_trait]
+pub trait RunStore: Send + Sync + std::fmt::Debug {
+    /// Opens a run with its first checkpoint.
+    async fn open(&self, run: &RunRecord, first: &Checkpoint) -> Result<(), StoreError>;
+
+    /// Adds a line to the journal; on return it survives the end of the process.
+    async fn checkpoint(&self, id: &RunId, checkpoint: &Checkpoint) -> Result<(), StoreError>;
+
+    /// Closes a run; on return it survives the end of the process.
+    async fn close(&self, id: &RunId, end: &RunEnd) -> Result<(), StoreError>;
+
+    /// The run, if it belongs to the key.
+    async fn find(&self, key_id: &KeyId, id: &RunId) -> Result<Option<RunView>, StoreError>;
+
+    /// The newest checkpoint that holds a state, for continuing a run elsewhere.
+    async fn latest_state(&self, id: &RunId) -> Result<Option<Checkpoint>, StoreError>;
+
+    /// Closes what an earlier process left open: `indeterminate` where a side effect was in flight, else
+    /// `interrupted`. Returns how many of each.
+    async fn recover(&self, now: Timestamp) -> Result<(u64, u64), StoreError>;
+
+    /// Removes ended runs older than `before`; returns how many.
+    async fn prune(&self, before: Timestamp) -> Result<u64, StoreError>;
+}
+
+/// Server calls and results of a turn that ended with calls for the client, kept for the follow-up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeldTurn {
+    /// Whose key.
+    pub key_id: KeyId,
+    /// Whose turn.
+    pub user: UserId,
+    /// The ids the client was given.
+    pub client_call_ids: Vec<CallId>,
+    /// The assistant's full turn and the server's tool results, to stand where the client's copy stands.
+    pub messages: Vec<Message>,
+    /// When they are dropped.
+    pub expires_at: Timestamp,
+}
+
+/// Held turns, per key, bounded, for a limited time.
+#[async_trait]
+pub trait HeldTurnStore: Send + Sync + std::fmt::Debug {
+    /// Keeps one; drops the key's oldest beyond the bound, and all that have expired.
+    async fn hold(&self, turn: &HeldTurn, now: Timestamp) -> Result<(), StoreError>;
+
+    /// The turn that answers any of these ids. It stays until it expires: a retry asks again.
+    async fn find(
+        &self,
+        key_id: &KeyId,
+        user: &UserId,
+        call_ids: &[CallId],
+        now: Timestamp,
+    ) -> Result<Option<HeldTurn>, StoreError>;
+}

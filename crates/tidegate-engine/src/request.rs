@@ -1,0 +1,41 @@
+//! What a front end asks of the engine.
+
+use serde_json::Value;
+use tidegate_core::{
+    caller::{Caller, Mode, Origin},
+    id::RequestId,
+    key::Disconnect,
+    message::Message,
+    model::{Sampling, ToolChoice, ToolSchema},
+};
+
+/// One turn, as a front end asks for it. Wire types have been left behind.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// Who asks.
+    pub caller: Caller,
+    /// Through which front end.
+    pub origin: Origin,
+    /// The request's id.
+    pub request_id: RequestId,
+    /// The model, as the client names it.
+    pub model: String,
+    /// The history as the client sends it, the newest message last.
+    pub messages: Vec<Message>,
+    /// Tools the client runs itself.
+    pub client_tools: Vec<ToolSchema>,
+    /// Whether the model must, may or must not call tools; binds the first model call only.
+    pub tool_choice: ToolChoice,
+    /// Whether the client takes several calls in one answer.
+    pub parallel_tool_calls: bool,
+    /// How to sample.
+    pub sampling: Sampling,
+    /// The wire's `response_format`; applies to the final answer.
+    pub response_format: Option<Value>,
+    /// Whether the front end wants text as it is made.
+    pub stream: bool,
+    /// The mode the request asks for; it can only lower the key's.
+    pub mode: Option<Mode>,
+    /// What happens to the run when nobody looks at it any more.
+    pub on_disconnect: Disconnect,
+}

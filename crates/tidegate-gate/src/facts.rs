@@ -1,0 +1,75 @@
+//! What a call means in the world, resolved by the tool box just before the gate is asked.
+
+use std::path::PathBuf;
+
+/// What the call wants of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Read a file.
+    Read,
+    /// List a folder.
+    List,
+    /// Create or replace a file.
+    Write,
+}
+
+/// What stands at a path now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PathKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A pipe, socket or device.
+    Special,
+    /// Nothing; the parent exists.
+    Missing,
+}
+
+/// Where a path leads after every link was followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedPath {
+    /// The real, absolute path; for something that is not there yet, the real parent and the new name.
+    pub real: PathBuf,
+    /// What stands there.
+    pub kind: PathKind,
+    /// How many names the file has; 1 for anything that is not a file.
+    pub hard_links: u64,
+    /// Whether the last component, as it was asked for, is a symbolic link.
+    pub is_link: bool,
+}
+
+/// Why a path could not be resolved. Each is a refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathFault {
+    /// Empty, too long, or holding NUL, control characters or a URL scheme; the text says which.
+    Malformed(String),
+    /// It leads outside every allowed root.
+    Outside,
+    /// It, or a folder on the way, does not exist.
+    Missing,
+    /// The operating system would not say.
+    Unreadable(String),
+}
+
+/// One path operand of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathFact {
+    /// The argument it came from.
+    pub argument: String,
+    /// The path as the model wrote it.
+    pub requested: String,
+    /// What the call wants of it.
+    pub access: Access,
+    /// Where it leads.
+    pub resolution: Result<ResolvedPath, PathFault>,
+}
+
+/// Everything the gate may know about a call beside the call itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Every path operand.
+    pub paths: Vec<PathFact>,
+    /// Bytes the call would write.
+    pub write_bytes: u64,
+}

@@ -1,0 +1,24 @@
+//! Authority, as pure functions. No I/O of any kind, no clock, and never the model's opinion.
+//!
+//! [`PermissionGate::decide`] is asked before every tool call and is the only maker of [`Authorized`]; the
+//! [`ToolBox`] port takes nothing less, so no code in the loop, however written, can reach a runner any other
+//! way. What the gate must know about the world (real paths, link counts) is resolved by the caller and handed
+//! in as [`Facts`]; the runner asserts again what it must never see.
+//!
+//! Layers are asked in a fixed order and each can only refuse: a layer added later never turns a refusal into
+//! an allow. To add one, write a pure function in `floors/` or `guards/` with its own tests and name it in the
+//! ordered list there.
+
+pub mod authorized;
+pub mod facts;
+pub mod floors;
+pub mod gate;
+pub mod mode;
+pub mod toolbox;
+pub mod zones;
+
+pub use authorized::Authorized;
+pub use facts::{Access, Facts, PathFact, PathFault, PathKind, ResolvedPath};
+pub use gate::{Decision, Denial, PermissionGate, Question, Session};
+pub use toolbox::{ToolBox, ToolContext};
+pub use zones::Zones;

@@ -1,0 +1,38 @@
+//! The tool box port: it stands here because it speaks in `Authorized<ToolCall>`.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tidegate_core::{
+    caller::Caller,
+    id::RunId,
+    tool::{ToolCall, ToolResult, ToolSpec},
+};
+
+use crate::{Authorized, Facts};
+
+/// What a runner may know about the turn it works for. No credential is ever in it.
+#[derive(Debug, Clone)]
+pub struct ToolContext {
+    /// The run.
+    pub run_id: RunId,
+    /// Whose turn.
+    pub caller: Arc<Caller>,
+}
+
+/// The operator's tools. Effect tools only: control tools need the turn and run in the engine.
+#[async_trait]
+pub trait ToolBox: Send + Sync + std::fmt::Debug {
+    /// The registry's rows, control tools included, in file order.
+    fn specs(&self) -> Arc<[Arc<ToolSpec>]>;
+
+    /// Checks the arguments of a call against its row: types, ranges, required ones, unknown names. `Err` is
+    /// the result to give the model, with the parameter named and an example shown.
+    fn check(&self, call: &ToolCall, spec: &ToolSpec) -> Result<(), ToolResult>;
+
+    /// Resolves what the call means in the world. Never fails: what cannot be resolved is a fact too.
+    async fn facts(&self, call: &ToolCall, spec: &ToolSpec) -> Facts;
+
+    /// Runs a call that the gate has allowed. Dropping the future stops the work and what it started.
+    async fn run(&self, call: Authorized<ToolCall>, context: &ToolContext) -> ToolResult;
+}
