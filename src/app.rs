@@ -1,1 +1,406 @@
-//! placeholder
+//! The composition root: options → store, models, tools, gate, engine → [`App`].
+//!
+//! Everything long-lived is built here, once, and plugged into the ports. Reading order: [`App::build`] makes
+//! the parts, [`App::serve`] opens the door.
+
+pub mod bootstrap;
+pub mod error;
+mod readiness;
+pub mod shipped;
+
+use std::{
+    collections::BTreeSet,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tidegate_core::{
+    clock::{Clock, Entropy},
+    port::{KeyStore, LineLog, OperatorFiles, RunStore},
+    secret::Secret,
+};
+use tidegate_engine::{Engine, prompt::Composer, routing::RoutingGate};
+use tidegate_gate::{PermissionGate, Zones, guards::secrets::Redactor};
+use tidegate_io::{
+    http::OperatorClient,
+    lines::{self, LineWriter},
+    operator_files::Disk,
+};
+use tidegate_llm::Models;
+use tidegate_store::Store;
+use tidegate_tools::Tools;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use self::error::Error;
+use self::bootstrap::FirstKey;
+use crate::{
+    clock::{OsEntropy, SystemClock},
+    config::{
+        Environment, Settings,
+        discover::{self, Source},
+    },
+    hooks, http,
+    lifecycle::Lifecycle,
+};
+
+/// How often ended runs that are too old are removed, in seconds.
+const PRUNE_INTERVAL_S: u64 = 3_600;
+
+/// Seconds of a day.
+const DAY_S: i64 = 86_400;
+
+/// What an app is built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To serve: the database is this process's alone, and what is decided is logged.
+    Serve,
+    /// To look at what would happen: nothing is logged, and a daemon may run beside it.
+    Look,
+}
+
+/// Everything, plugged together.
+#[derive(Debug)]
+pub struct App {
+    settings: Settings,
+    lifecycle: Lifecycle,
+    store: Arc<Store>,
+    models: Arc<Models>,
+    source: Source,
+    engine: Arc<Engine>,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    logs: [Arc<dyn LineLog>; 2],
+}
+
+impl App {
+    /// Builds every part. Nothing listens yet.
+    pub async fn build(
+        settings: Settings,
+        environment: &Environment,
+        lifecycle: &Lifecycle,
+        purpose: Purpose,
+    ) -> Result<Self, Error> {
+        let config = &settings.config;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new(settings.zone.clone()));
+        let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
+        let files: Arc<dyn OperatorFiles> = Arc::new(Disk);
+        let composer = instructions(&settings, Arc::clone(&files)).await?;
+        let store = Arc::new(open_store(&settings, Arc::clone(&clock), lifecycle).await?);
+        if purpose == Purpose::Serve {
+            recover(&store, &*clock).await?;
+        }
+        let found = find_models(&settings, environment).await?;
+        let models = Arc::new(found.models);
+        let tools = Arc::new(open_tools(&settings)?);
+        let log = |name: &str| match purpose {
+            Purpose::Serve => open_log(&settings, name, lifecycle),
+            Purpose::Look => Arc::new(NoLog),
+        };
+        let (triage, tool_log) = (log("agents/triage.jsonl"), log("tools.jsonl"));
+        let routing = RoutingGate::new(files, None, Arc::clone(&triage), Arc::clone(&clock), config.routing.clone());
+        let redactor = Redactor::new(secrets(&settings, environment)).map_err(part)?;
+        let engine = Arc::new(Engine::new(tidegate_engine::Parts {
+            model: Arc::clone(&models) as _,
+            tools: Arc::clone(&tools) as _,
+            gate: Arc::new(PermissionGate::new(zones(&settings))),
+            redactor: Arc::new(redactor),
+            composer: Arc::new(composer),
+            routing: Arc::new(routing),
+            runs: Arc::clone(&store) as _,
+            ledger: Arc::clone(&store) as _,
+            held: Arc::clone(&store) as _,
+            hooks: hooks::build(&config.hooks, settings.home.clone(), environment.get("PATH")),
+            tool_log: Arc::clone(&tool_log),
+            clock: Arc::clone(&clock),
+            entropy: Arc::clone(&entropy),
+            tracker: lifecycle.tracker.clone(),
+            shutdown: lifecycle.hard.clone(),
+            options: config.engine.clone(),
+        }));
+        Ok(Self {
+            lifecycle: lifecycle.clone(),
+            store,
+            models,
+            source: found.source,
+            engine,
+            clock,
+            entropy,
+            logs: [triage, tool_log],
+            settings,
+        })
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// What was set.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Opens the door in tracked tasks, and shows the first key where there was none.
+    pub async fn serve(&self, environment: &Environment, out: &mut dyn Write) -> Result<(), Error> {
+        let address = self.settings.bind;
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|problem| Error::Bind { address, problem })?;
+        let bound = listener.local_addr().map_err(|problem| Error::Bind { address, problem })?;
+        let base_url = bootstrap::base_url(bound, &self.settings.config.server.allowed_hosts);
+        let soft = self.lifecycle.soft.clone();
+        let options = self.settings.config.server.clone();
+        let router = http::router(self.parts(soft.clone()));
+        self.lifecycle.tracker.spawn(async move {
+            http::serve::run(listener, router, &options, soft).await;
+        });
+        self.first_key(environment, &base_url, out).await?;
+        self.spawn_pruning();
+        let model = match &self.source {
+            Source::Configured => "configured".to_owned(),
+            Source::Environment => "from OPENAI_BASE_URL and OPENAI_API_KEY".to_owned(),
+            Source::Ollama { model } => format!("{model}, from the Ollama on this machine"),
+            Source::Nothing(_) => "none".to_owned(),
+        };
+        tracing::info!(%model, version = env!("CARGO_PKG_VERSION"), "tidegate serves on {base_url}");
+        if let Source::Nothing(sentence) = &self.source {
+            tracing::warn!("{sentence}");
+        }
+        Ok(())
+    }
+
+    fn parts(&self, shutdown: CancellationToken) -> http::Parts {
+        http::Parts {
+            engine: Arc::clone(&self.engine),
+            keys: Arc::clone(&self.store) as _,
+            ledger: Arc::clone(&self.store) as _,
+            runs: Arc::clone(&self.store) as _,
+            models: Arc::clone(&self.models) as _,
+            readiness: Arc::new(readiness::Readiness {
+                keys: Arc::clone(&self.store) as _,
+                engine: Arc::clone(&self.engine),
+                missing_model: match &self.source {
+                    Source::Nothing(sentence) => Some(sentence.clone()),
+                    Source::Configured | Source::Environment | Source::Ollama { .. } => None,
+                },
+                logs: self.logs.to_vec(),
+            }),
+            clock: Arc::clone(&self.clock),
+            entropy: Arc::clone(&self.entropy),
+            options: self.settings.config.server.clone(),
+            shutdown,
+        }
+    }
+
+    async fn first_key(&self, environment: &Environment, base_url: &str, out: &mut dyn Write) -> Result<(), Error> {
+        let given = environment.get(bootstrap::VARIABLE);
+        match bootstrap::first_key(&*self.store, &*self.clock, &*self.entropy, given).await? {
+            FirstKey::Made(id, plain) => {
+                if let Err(problem) = bootstrap::show(out, base_url, &plain) {
+                    // A key that nobody has seen must not stay: there would never be a first one again.
+                    self.store.delete(&id).await?;
+                    return Err(Error::KeyNotShown(problem));
+                }
+                tracing::info!(key.id = %id, "the first key was made and shown on standard output");
+            }
+            FirstKey::Taken(id) => tracing::info!(key.id = %id, "the first key is the one in TIDEGATE_BOOTSTRAP_KEY"),
+            FirstKey::Present => {}
+            FirstKey::Ignored => {
+                tracing::warn!("TIDEGATE_BOOTSTRAP_KEY is ignored: there are keys already, and it is none of them");
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes ended runs that are too old, now and every hour.
+    fn spawn_pruning(&self) {
+        let days = i64::from(self.settings.config.retention.runs_days);
+        if days == 0 {
+            return;
+        }
+        let (store, clock, soft) = (Arc::clone(&self.store), Arc::clone(&self.clock), self.lifecycle.soft.clone());
+        self.lifecycle.tracker.spawn(async move {
+            let mut tick = tokio::time::interval(Duration::from_secs(PRUNE_INTERVAL_S));
+            while soft.run_until_cancelled(tick.tick()).await.is_some() {
+                let age = jiff::SignedDuration::from_secs(days * DAY_S);
+                let Ok(before) = clock.now().checked_sub(age) else { return };
+                match store.prune(before).await {
+                    Ok(0) => {}
+                    Ok(runs) => tracing::info!(runs, "old runs were removed"),
+                    Err(error) => tracing::warn!(%error, "old runs could not be removed"),
+                }
+            }
+        });
+    }
+}
+
+/// Checks the instructions: without them no request could be served.
+async fn instructions(settings: &Settings, files: Arc<dyn OperatorFiles>) -> Result<Composer, Error> {
+    let file = settings.config.prompt.agent_file.clone();
+    if !file.exists() {
+        return Err(Error::NoInstructions(file));
+    }
+    let composer = Composer::new(files, settings.config.prompt.clone());
+    let checked = tokio::task::spawn_blocking(move || composer.check().map(|faults| (composer, faults)));
+    let (composer, faults) = checked.await.map_err(part)?.map_err(part)?;
+    for fault in faults {
+        tracing::warn!("{fault}");
+    }
+    Ok(composer)
+}
+
+/// Opens the database; its writer runs until the lifecycle closes.
+pub async fn open_store(settings: &Settings, clock: Arc<dyn Clock>, lifecycle: &Lifecycle) -> Result<Store, Error> {
+    tidegate_io::files::create_private_dir(&settings.data_dir).map_err(|problem| Error::Folder {
+        path: settings.data_dir.clone(),
+        problem: problem.to_string(),
+        setting: "data_dir",
+    })?;
+    let (store, worker) = Store::open(settings.config.store.clone(), clock).await?;
+    lifecycle.writers.spawn(worker.run(lifecycle.closing.clone()));
+    Ok(store)
+}
+
+/// Makes sure that this is the only daemon, and closes what an earlier one left open.
+async fn recover(store: &Store, clock: &dyn Clock) -> Result<(), Error> {
+    store.lock_daemon()?;
+    let (indeterminate, interrupted) = store.recover(clock.now()).await?;
+    if indeterminate + interrupted > 0 {
+        tracing::warn!(interrupted, indeterminate, "an earlier process left runs unfinished; they were closed");
+    }
+    Ok(())
+}
+
+/// The models, and how they were found.
+#[derive(Debug)]
+pub struct Found {
+    /// The models.
+    pub models: Models,
+    /// How they were found.
+    pub source: Source,
+}
+
+/// Settles which model is used.
+pub async fn find_models(settings: &Settings, environment: &Environment) -> Result<Found, Error> {
+    let mut options = settings.config.models.clone();
+    let probe = |url: String, timeout| async move { tidegate_llm::probe_ollama(&url, timeout).await };
+    let source = discover::discover(&mut options, &settings.config.discovery, environment, probe).await;
+    let models = open_models(options)?;
+    Ok(Found { models, source })
+}
+
+/// Settles the providers. Asks nobody.
+pub fn open_models(options: tidegate_llm::Options) -> Result<Models, Error> {
+    let client = OperatorClient::new(&options.client_options()).map_err(part)?;
+    Models::new(options, client, Arc::new(OsEntropy)).map_err(part)
+}
+
+/// Opens the tools over the knowledge bank, which is made where it is missing.
+pub fn open_tools(settings: &Settings) -> Result<Tools, Error> {
+    let options = settings.config.tools.clone();
+    if !options.knowledge_bank.exists() {
+        tidegate_io::files::create_private_dir(&options.knowledge_bank).map_err(|problem| Error::Folder {
+            path: options.knowledge_bank.clone(),
+            problem: problem.to_string(),
+            setting: "tools.knowledge_bank",
+        })?;
+    }
+    let client = OperatorClient::new(&tidegate_io::http::Options::default()).map_err(part)?;
+    let clock = Arc::new(SystemClock::new(settings.zone.clone()));
+    Tools::open(options, zones(settings), clock, client).map_err(part)
+}
+
+/// Where tools may go: the knowledge bank, and never the server's own files, should they lie inside it.
+fn zones(settings: &Settings) -> Zones {
+    let config = &settings.config;
+    let bank = real(&config.tools.knowledge_bank);
+    let own = [
+        &settings.data_dir,
+        &settings.logs,
+        &config.prompt.agent_file,
+        &config.prompt.skills_dir,
+        &config.routing.patterns_file,
+        &config.routing.vocabulary_file,
+        &config.routing.examples_file,
+        &settings.home.join("mcp_servers.json"),
+        &settings.home.join(crate::config::FILE),
+    ];
+    let blocked: BTreeSet<PathBuf> = own
+        .into_iter()
+        .chain(&settings.file)
+        .chain(&config.tools.tools_file)
+        .map(|path| real(path))
+        .collect();
+    Zones {
+        readable: vec![bank.clone()],
+        writable: vec![bank.clone()],
+        no_prompt: config.no_prompt_folders.iter().map(|folder| real(&bank.join(folder))).collect(),
+        blocked: blocked.into_iter().collect(),
+        // Not resolved: an entry that ends in `/` means a folder, and must keep its end.
+        allowed_sensitive: config.allowed_sensitive_files.iter().map(|file| bank.join(file)).collect(),
+    }
+}
+
+/// The real path: links followed as far as the path exists.
+fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real(parent).join(name),
+        (Some(_) | None, _) => path.to_owned(),
+    }
+}
+
+/// Every credential the process knows; none may come out in a tool's result or a log.
+fn secrets(settings: &Settings, environment: &Environment) -> Vec<Secret> {
+    let providers = settings.config.models.providers.values();
+    providers
+        .flat_map(|provider| {
+            let headers = provider.headers.values().map(Secret::new);
+            provider.api_key.iter().cloned().chain(headers)
+        })
+        .chain(
+            ["OPENAI_API_KEY", bootstrap::VARIABLE]
+                .iter()
+                .filter_map(|name| environment.get(name).map(Secret::new)),
+        )
+        .collect()
+}
+
+/// A log of JSON lines in the logs folder; its writer runs until the lifecycle closes.
+fn open_log(settings: &Settings, name: &str, lifecycle: &Lifecycle) -> Arc<dyn LineLog> {
+    let logs = &settings.config.logs;
+    let (writer, worker) = LineWriter::open(lines::Options {
+        path: settings.logs.join(name),
+        queue_max: logs.queue_lines,
+        rotate_bytes: logs.rotate_bytes,
+        keep: logs.rotated_kept,
+    });
+    lifecycle.writers.spawn(worker.run(lifecycle.closing.clone()));
+    Arc::new(writer)
+}
+
+/// Nowhere, for looking at what would happen.
+#[derive(Debug)]
+struct NoLog;
+
+impl LineLog for NoLog {
+    fn append(&self, line: String) {
+        drop(line);
+    }
+
+    fn dropped(&self) -> u64 {
+        0
+    }
+}
+
+fn part(error: impl std::fmt::Display) -> Error {
+    Error::Part(error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

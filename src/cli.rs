@@ -1,1 +1,184 @@
-//! placeholder
+//! The command line: a front end like any other. It finds the configuration, does one thing, and says in one
+//! line on standard error what went wrong.
+
+pub mod args;
+pub mod doctor;
+pub mod error;
+pub mod init;
+pub mod keys;
+pub mod output;
+pub mod prompt;
+pub mod when;
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tidegate_core::clock::Clock;
+
+use self::{
+    args::{Arguments, Command, Common},
+    error::Error,
+    output::Out,
+};
+use crate::{
+    app::{self, App, Purpose},
+    clock::{OsEntropy, SystemClock},
+    config::{self, Environment, Flags, Loaded, Settings},
+    http,
+    lifecycle::{Lifecycle, Signals},
+    telemetry,
+};
+
+/// What every command may need.
+#[derive(Debug)]
+pub struct Place<'e> {
+    /// What the command line says about the configuration.
+    pub flags: Flags,
+    /// The environment.
+    pub environment: &'e Environment,
+    /// The working folder.
+    pub folder: PathBuf,
+}
+
+impl Place<'_> {
+    /// Reads the configuration.
+    pub fn load(&self) -> Result<Loaded, config::Error> {
+        config::load(&self.flags, self.environment)
+    }
+
+    /// Reads the configuration and looks everything in it up. What only looks wrong is said on standard error.
+    fn settings(&self) -> Result<Settings, Error> {
+        let loaded = self.load()?;
+        for warning in &loaded.warnings {
+            warn(&warning.to_string());
+        }
+        Ok(Settings::resolve(&loaded, self.environment, &self.folder)?)
+    }
+}
+
+/// Runs one command; the exit code where it did what it should.
+pub async fn run(arguments: Arguments, environment: &Environment, out: Out<'_>) -> Result<u8, Error> {
+    let place = Place {
+        flags: flags(&arguments.common)?,
+        environment,
+        folder: std::env::current_dir()
+            .map_err(|error| Error::Usage(format!("the working folder cannot be read ({error}); change to another one")))?,
+    };
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => Box::pin(serve(&place, out)).await?,
+        Command::Keys(args::Keys::Generate) => keys::generate(&OsEntropy, out)?,
+        Command::Keys(command) => Box::pin(with_keys(&place, &command, out)).await?,
+        Command::Config(command) => return show_config(&place, &command, out),
+        Command::Doctor(command) => return Box::pin(doctor::run(&place, command.output, out)).await,
+        Command::Openapi => output::json(out, &http::openapi_document())?,
+        Command::Prompt(command) => Box::pin(prompt::run(place.settings()?, environment, &command, out)).await?,
+        Command::Init(command) => init::run(&place, &command, out)?,
+        Command::Version => writeln!(out, "tidegate {}", env!("CARGO_PKG_VERSION"))?,
+    }
+    Ok(0)
+}
+
+fn flags(common: &Common) -> Result<Flags, Error> {
+    let mut settings = Vec::new();
+    for pair in &common.settings {
+        let (key, text) = pair
+            .split_once('=')
+            .ok_or_else(|| Error::Usage(format!("--set `{pair}` has no `=`; write --set KEY=VALUE")))?;
+        settings.push(("--set".to_owned(), key.trim().to_owned(), text.to_owned()));
+    }
+    // The flags with a name of their own win over `--set`.
+    for (flag, key, text) in [
+        ("--data-dir", "data_dir", &common.data_dir),
+        ("--bind", "server.bind", &common.bind),
+    ] {
+        settings.extend(text.iter().map(|text| (flag.to_owned(), key.to_owned(), text.clone())));
+    }
+    Ok(Flags {
+        file: common.config.clone(),
+        settings,
+    })
+}
+
+async fn serve(place: &Place<'_>, out: Out<'_>) -> Result<(), Error> {
+    let loaded = place.load()?;
+    let settings = Settings::resolve(&loaded, place.environment, &place.folder)?;
+    let directives = place.environment.get("RUST_LOG");
+    // Private where it is new; where it cannot be made, the console is all there is, and says so.
+    drop(tidegate_io::files::create_private_dir(&settings.logs));
+    let guard = telemetry::start(&settings.config.logs, &settings.logs, directives).map_err(app::Error::Part)?;
+    for warning in &loaded.warnings {
+        tracing::warn!("configuration: {warning}");
+    }
+    // Before anything is built: a signal during start-up ends it in good order, too.
+    let mut signals = Signals::listen().map_err(app::Error::Signals)?;
+    let lifecycle = Lifecycle::new();
+    let outcome = Box::pin(serve_until(settings, place.environment, &lifecycle, &mut signals, out)).await;
+    lifecycle.close().await;
+    drop(guard);
+    outcome
+}
+
+async fn serve_until(
+    settings: Settings,
+    environment: &Environment,
+    lifecycle: &Lifecycle,
+    signals: &mut Signals,
+    out: Out<'_>,
+) -> Result<(), Error> {
+    let drain_ms = settings.config.server.drain_timeout_ms;
+    let app = App::build(settings, environment, lifecycle, Purpose::Serve).await?;
+    app.serve(environment, out).await?;
+    let ended = lifecycle.shut_down(async || signals.next().await, drain_ms).await;
+    tracing::info!(?ended, "stopped");
+    Ok(())
+}
+
+async fn with_keys(place: &Place<'_>, command: &args::Keys, out: Out<'_>) -> Result<(), Error> {
+    let settings = place.settings()?;
+    let clock = Arc::new(SystemClock::new(settings.zone.clone()));
+    let lifecycle = Lifecycle::new();
+    let store = app::open_store(&settings, Arc::clone(&clock) as Arc<dyn Clock>, &lifecycle).await?;
+    let desk = keys::Desk {
+        store: &store,
+        clock: &*clock,
+        entropy: &OsEntropy,
+        rotation_grace: Duration::from_secs(settings.config.server.rotation_grace_s),
+    };
+    let outcome = desk.run(command, out).await;
+    lifecycle.close().await;
+    outcome
+}
+
+fn show_config(place: &Place<'_>, command: &args::Config, out: Out<'_>) -> Result<u8, Error> {
+    if command.reference {
+        write!(out, "{}", config::reference())?;
+        return Ok(0);
+    }
+    let loaded = place.load()?;
+    for warning in &loaded.warnings {
+        warn(&warning.to_string());
+    }
+    let settings = Settings::resolve(&loaded, place.environment, &place.folder)?;
+    app::open_models(settings.config.models)?;
+    if command.check {
+        let file = loaded.file.as_deref().map_or_else(
+            || "no tidegate.toml, defaults only".to_owned(),
+            |file| Path::display(file).to_string(),
+        );
+        let count = loaded.warnings.len();
+        writeln!(out, "The configuration is good ({file}; {count} warning{}).", if count == 1 { "" } else { "s" })?;
+        return Ok(0);
+    }
+    write!(out, "{}", loaded.shown())?;
+    Ok(0)
+}
+
+/// Says something on standard error that stops nothing.
+fn warn(message: &str) {
+    // Where standard error is closed there is nobody to tell.
+    drop(writeln!(io::stderr(), "tidegate: warning: {message}"));
+}

@@ -1,1 +1,180 @@
-//! placeholder
+//! The OpenAI-compatible API. In reading order: the route table and the layer stack (here), who may come in
+//! ([`browser`], [`auth`], [`limits`]), what they say ([`extract`], [`wire`]), and what they hear ([`sse`],
+//! [`fold`], [`error`]).
+
+mod auth;
+mod body;
+mod browser;
+mod error;
+mod extract;
+mod fold;
+mod limits;
+mod openapi;
+mod options;
+mod paths;
+mod readiness;
+mod routes;
+pub mod serve;
+mod source;
+mod sse;
+mod stamp;
+mod wire;
+
+use std::sync::Arc;
+
+use axum::{
+    Router, extract::Request, middleware::from_fn_with_state, response::IntoResponse as _, routing::get,
+};
+use tidegate_core::{
+    clock::{Clock, Entropy},
+    port::{ChatModel, KeyStore, Ledger, RunStore},
+};
+use tidegate_engine::Engine;
+use tokio::sync::{Mutex, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tower::{ServiceBuilder, util::MapRequestLayer};
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    sensitive_headers::SetSensitiveRequestHeadersLayer,
+    trace::{DefaultOnResponse, TraceLayer},
+};
+use tracing::Level;
+use utoipa::OpenApi as _;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub use auth::PUBLIC_ROUTES;
+pub use openapi::document as openapi_document;
+pub use options::Options;
+pub use readiness::{ReadinessItem, ReadinessSource};
+
+use crate::http::routes::{admin_keys, chat_completions, docs, fallback, health, models, runs};
+
+/// Everything the front end is plugged into.
+#[derive(Debug)]
+pub struct Parts {
+    /// Runs turns.
+    pub engine: Arc<Engine>,
+    /// The keys.
+    pub keys: Arc<dyn KeyStore>,
+    /// Usage and quotas.
+    pub ledger: Arc<dyn Ledger>,
+    /// The journal of runs.
+    pub runs: Arc<dyn RunStore>,
+    /// The models, for the list of models.
+    pub models: Arc<dyn ChatModel>,
+    /// What is missing.
+    pub readiness: Arc<dyn ReadinessSource>,
+    /// The wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// Bounds and names.
+    pub options: Options,
+    /// Cancelled when the daemon begins to stop: new requests get 503, streams end after their grace time.
+    pub shutdown: CancellationToken,
+}
+
+/// What handlers and layers share.
+#[derive(Debug, Clone)]
+struct AppState(Arc<App>);
+
+#[derive(Debug)]
+struct App {
+    parts: Parts,
+    limits: limits::RequestLimits,
+    /// Requests under way.
+    requests: Arc<Semaphore>,
+    /// Changes of keys go one after the other.
+    admin: Mutex<()>,
+    /// The OpenAPI document.
+    document: String,
+    /// The same as a page.
+    page: String,
+}
+
+impl std::ops::Deref for AppState {
+    type Target = App;
+
+    fn deref(&self) -> &App {
+        &self.0
+    }
+}
+
+/// The route table. A route is here or it does not exist; the document follows from it.
+fn routes_of_the_api() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(openapi::Document::openapi())
+        .routes(routes!(health::health))
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(chat_completions::create))
+        .routes(routes!(models::list))
+        // The id may hold slashes, which the document has no form for.
+        .route("/v1/models/{*model}", get(models::show))
+        .routes(routes!(runs::show))
+        .routes(routes!(admin_keys::create, admin_keys::list))
+        .routes(routes!(
+            admin_keys::show,
+            admin_keys::update,
+            admin_keys::update_by_post,
+            admin_keys::delete
+        ))
+        .routes(routes!(admin_keys::disable))
+        .routes(routes!(admin_keys::enable))
+        .routes(routes!(admin_keys::rotate))
+        .routes(routes!(admin_keys::usage))
+        .routes(routes!(docs::document))
+        .routes(routes!(docs::page))
+}
+
+/// The API as a service: the route table inside the layer stack.
+pub fn router(parts: Parts) -> Router {
+    let (routes, document) = (routes_of_the_api().split_for_parts().0, openapi_document());
+    let app = AppState(Arc::new(App {
+        limits: limits::RequestLimits::new(),
+        requests: Arc::new(Semaphore::new(
+            parts.options.requests_max.min(Semaphore::MAX_PERMITS),
+        )),
+        admin: Mutex::new(()),
+        page: docs::render(&document),
+        document,
+        parts,
+    }));
+    let routes = routes
+        .fallback(fallback::unknown_url)
+        .method_not_allowed_fallback(fallback::wrong_method);
+    // Outermost first. Everything above is inside; a route added below this line would be open to anyone.
+    let layers = ServiceBuilder::new()
+        .layer(from_fn_with_state(app.clone(), stamp::stamp))
+        .layer(SetSensitiveRequestHeadersLayer::new(browser::CREDENTIALS.clone()))
+        .layer(
+            TraceLayer::new_for_http()
+                .make_span_with(stamp::span)
+                .on_request(())
+                .on_response(DefaultOnResponse::new().level(Level::INFO))
+                .on_failure(()),
+        )
+        .layer(CatchPanicLayer::custom(answer_to_a_panic))
+        .layer(from_fn_with_state(app.clone(), browser::check))
+        .layer(from_fn_with_state(app.clone(), limits::shed))
+        .layer(from_fn_with_state(app.clone(), auth::authenticate));
+    let inner = routes.layer(layers).with_state(app);
+    // The address takes its one form before a route is looked for.
+    let normalised = ServiceBuilder::new()
+        .layer(MapRequestLayer::new(|mut request: Request| {
+            if let Some(uri) = paths::normalise(request.uri()) {
+                *request.uri_mut() = uri;
+            }
+            request
+        }))
+        .service(inner);
+    Router::new().fallback_service(normalised)
+}
+
+/// The panic's own words may hold a caller's text; they are on the console already.
+#[expect(clippy::needless_pass_by_value, reason = "the layer hands the panic over")]
+fn answer_to_a_panic(_panic: Box<dyn std::any::Any + Send>) -> axum::response::Response {
+    error::ApiError::internal("a handler panicked").into_response()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,11 @@
 //! The edge of tidegate, and the wiring. In reading order:
 
 pub mod app; // composition root: options → stores, model, tools, gate, engine → App
-pub mod cli;
+pub mod cli; // front end: the command line
+pub mod clock; // time and chance, as the operating system gives them
 pub mod config; // one options struct an area, read once from file, environment and flags
+pub mod hooks; // external commands as hooks
 pub mod http; // front end: the OpenAI-compatible API
 pub mod keys; // the key format: generate, parse, hash, compare
 pub mod lifecycle; // signals, soft and hard shutdown, tracked tasks
-pub mod telemetry; // tracing to the console and logs/ // front end: the command line
+pub mod telemetry; // tracing to the console and logs/

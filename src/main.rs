@@ -1,2 +1,44 @@
-//! placeholder
-fn main() {}
+//! Parses the command line, starts the runtime and runs one command.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::Parser;
+use tidegate::{
+    cli::{self, args::Arguments},
+    config::Environment,
+};
+
+/// What blocking work that nobody waits for any more may still take, in milliseconds.
+const BLOCKING_GRACE_MS: u64 = 1_000;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // A reader that went away is nothing to complain about.
+            drop(error.print());
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("the runtime cannot start: {error}"), 1),
+    };
+    let environment = Environment::from_process();
+    let outcome = runtime.block_on(cli::run(arguments, &environment, &mut io::stdout()));
+    runtime.shutdown_timeout(Duration::from_millis(BLOCKING_GRACE_MS));
+    match outcome {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) => fail(&error.to_string(), error.exit_code()),
+    }
+}
+
+fn fail(message: &str, code: u8) -> ExitCode {
+    drop(writeln!(io::stderr(), "tidegate: {message}"));
+    ExitCode::from(code)
+}

@@ -1,1 +1,115 @@
-//! placeholder
+//! Logs for people on the console, and as JSON lines in the logs folder, one file a day.
+//!
+//! What is logged is decided where it is logged: ids, names, counts and durations; never keys, bodies, message
+//! text or tool output.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tracing_appender::{non_blocking::WorkerGuard, rolling};
+use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
+
+/// Lines that wait for the file; when it is full, further lines are dropped rather than waited for.
+const QUEUE_LINES: usize = 8_192;
+
+/// `[logs]` in `tidegate.toml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Options {
+    /// Folder of every log, relative to `home`.
+    pub folder: String,
+    /// What the console shows: a level, or directives such as `info,tidegate=debug`.
+    pub console: String,
+    /// What the daily JSON file keeps.
+    pub file: String,
+    /// Daily files that are kept.
+    pub days_kept: usize,
+    /// Lines that may wait for the disk in front of each of the triage and tool logs; more are dropped and counted.
+    pub queue_lines: usize,
+    /// Bytes at which the triage and tool logs are put aside under a number.
+    pub rotate_bytes: u64,
+    /// How many files that were put aside are kept, of each.
+    pub rotated_kept: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            folder: "logs".into(),
+            console: "info".into(),
+            file: "info".into(),
+            days_kept: 14,
+            queue_lines: 4_096,
+            rotate_bytes: 16 << 20,
+            rotated_kept: 5,
+        }
+    }
+}
+
+/// Keeps the file writer alive; dropping it writes what is waiting.
+#[derive(Debug)]
+pub struct Guard(Option<WorkerGuard>);
+
+impl Guard {
+    /// Whether a log file is being written.
+    pub fn has_file(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// The filter of those directives, or what is wrong with them.
+pub fn filter(directives: &str) -> Result<EnvFilter, String> {
+    EnvFilter::builder().parse(directives).map_err(|error| {
+        format!("`{directives}` is no log filter ({error}); use a level such as `info`, or `info,tidegate=debug`")
+    })
+}
+
+/// Begins to log: to stderr, and to `folder` where it can be written. `directives` (from `RUST_LOG`) take the
+/// place of the console's.
+pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Result<Guard, String> {
+    let console = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_filter(filter(directives.unwrap_or(&options.console))?);
+    let appender = rolling::Builder::new()
+        .rotation(rolling::Rotation::DAILY)
+        .filename_prefix("tidegate")
+        .filename_suffix("log")
+        .max_log_files(options.days_kept.max(1))
+        .build(folder);
+    let (file, guard, problem) = match appender {
+        Ok(appender) => {
+            let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
+                .buffered_lines_limit(QUEUE_LINES)
+                .thread_name("logs")
+                .finish(appender);
+            let layer = tracing_subscriber::fmt::layer()
+                .json()
+                .with_writer(writer)
+                .with_filter(filter(&options.file)?);
+            (Some(layer), Some(guard), None)
+        }
+        Err(error) => (None, None, Some(error)),
+    };
+    tracing_subscriber::registry()
+        .with(console)
+        .with(file)
+        .try_init()
+        .map_err(|error| error.to_string())?;
+    if let Some(error) = problem {
+        tracing::warn!(%error, "no log file is written: make the folder of `logs.folder` writable");
+    }
+    Ok(Guard(guard))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_checked() {
+        assert!(filter("info").is_ok());
+        assert!(filter("warn,tidegate=debug").is_ok());
+        assert!(filter("loud=very=much").unwrap_err().contains("info,tidegate=debug"));
+    }
+}

@@ -1,1 +1,7 @@
-//! placeholder
+//! One integration binary: the real daemon, through its front door, with a scripted model server behind it.
+
+mod cli;
+mod engine;
+mod http;
+mod support;
+mod tidy;

@@ -1,2 +1,158 @@
-//! placeholder
-fn main() {}
+//! `cargo xtask`: everything a developer or a build machine does with tidegate, in one program.
+//!
+//! Start with `demo` (talk to it) and `test` (all that a change must pass). Every command works on a fresh clone
+//! and brings what it needs from the package registries; everything it writes lies in the target folder.
+
+#![expect(
+    clippy::print_stdout,
+    reason = "these commands talk to the person at the terminal"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "developer commands run programs, read the environment and write files; none of it is in the daemon"
+)]
+
+mod audit;
+mod bench;
+mod corpus;
+mod daemon;
+mod demo;
+mod http;
+mod model;
+mod process;
+mod scripted;
+mod suites;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand, ValueEnum};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Developer commands of tidegate")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the release, start it with a model, ask a first question and keep serving
+    Demo {
+        /// End after the first answer
+        #[arg(long)]
+        once: bool,
+        /// The port to serve on; 0 takes a free one
+        #[arg(long, default_value_t = 8088)]
+        port: u16,
+    },
+    /// Run everything that a change must pass
+    Test {
+        /// Also what takes longer: licences, sources, unused dependencies
+        #[arg(long)]
+        all: bool,
+        /// Only these suites, by name
+        #[arg(long = "only", value_name = "SUITE")]
+        only: Vec<String>,
+    },
+    /// Format, lints and documentation
+    Check,
+    /// Measure what tidegate adds to a model call
+    Bench {
+        /// A short run that only shows that it works
+        #[arg(long)]
+        smoke: bool,
+    },
+    /// Put a file of hostile requests to a running daemon
+    Corpus {
+        /// One JSON object a line, such as tests/corpora/http.jsonl
+        file: PathBuf,
+    },
+    /// Licences, sources and unused dependencies
+    Audit,
+    /// The real small model
+    Model {
+        /// What to do with it
+        #[arg(value_enum)]
+        action: Action,
+    },
+    /// Serve the scripted model server until interrupted
+    Upstream {
+        /// The port to listen on; 0 takes a free one
+        #[arg(long, default_value_t = 0)]
+        port: u16,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Action {
+    Start,
+    Stop,
+    Status,
+    Install,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            println!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether all went well.
+fn run(command: Command) -> Result<bool> {
+    match command {
+        Command::Demo { once, port } => demo::run(once, port).map(|()| true),
+        Command::Test { all, only } => suites::test(all, &only),
+        Command::Check => suites::check(),
+        Command::Bench { smoke } => {
+            suites::build_release()?;
+            bench::run(smoke)
+        }
+        Command::Corpus { file } => {
+            suites::build_release()?;
+            corpus::run(&file).map(|count| count.failed == 0)
+        }
+        Command::Audit => audit::run().map(|count| count.failed == 0),
+        Command::Model { action } => model(action).map(|()| true),
+        Command::Upstream { port } => upstream(port).map(|()| true),
+    }
+}
+
+fn model(action: Action) -> Result<()> {
+    match action {
+        Action::Start => {
+            let model = model::start()?;
+            println!("OPENAI_BASE_URL={}\nmodel {}", model.base_url, model::NAME);
+        }
+        Action::Stop => println!(
+            "{}",
+            if model::stop()? {
+                "stopped"
+            } else {
+                "it was not running"
+            }
+        ),
+        Action::Status => match model::status() {
+            Some(model) => println!("{} serves {}", model.base_url, model::NAME),
+            None => println!("it is not running"),
+        },
+        Action::Install => model::install()?,
+    }
+    Ok(())
+}
+
+fn upstream(port: u16) -> Result<()> {
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let upstream = scripted::start(port).await?;
+        println!("OPENAI_BASE_URL={}", upstream.base_url());
+        tokio::signal::ctrl_c().await?;
+        upstream.stop().await;
+        Ok(())
+    })
+}

@@ -12,6 +12,8 @@ pub mod clock;
 pub mod error;
 pub mod id;
 pub mod key;
+pub mod lenient;
+pub mod markup;
 pub mod message;
 pub mod model;
 pub mod port;

@@ -212,10 +212,10 @@ pub struct Parameter {
     /// The only values allowed, for texts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<String>,
-    /// The smallest number allowed.
+    /// The smallest number allowed; of a list, the fewest items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<i64>,
-    /// The largest number allowed.
+    /// The largest number allowed; of a list, the most items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<i64>,
     /// The longest text allowed, in characters.
@@ -273,16 +273,22 @@ impl Parameter {
             ParameterType::Boolean => json!({"type": "boolean"}),
             ParameterType::StringList => json!({"type": "array", "items": {"type": "string"}}),
         };
+        // Of a list, the bounds on numbers count its items, and those on texts hold for each of them.
+        let is_list = self.kind == ParameterType::StringList;
+        let (min_key, max_key) = if is_list { ("minItems", "maxItems") } else { ("minimum", "maximum") };
         if let Some(object) = schema.as_object_mut() {
             object.insert("description".into(), self.description.clone().into());
-            if !self.one_of.is_empty() {
-                object.insert("enum".into(), json!(self.one_of));
-            }
             if let Some(min) = self.min {
-                object.insert("minimum".into(), min.into());
+                object.insert(min_key.into(), min.into());
             }
             if let Some(max) = self.max {
-                object.insert("maximum".into(), max.into());
+                object.insert(max_key.into(), max.into());
+            }
+        }
+        let text = if is_list { schema.get_mut("items") } else { Some(&mut schema) };
+        if let Some(object) = text.and_then(Value::as_object_mut) {
+            if !self.one_of.is_empty() {
+                object.insert("enum".into(), json!(self.one_of));
             }
             if let Some(chars_max) = self.chars_max {
                 object.insert("maxLength".into(), chars_max.into());

@@ -20,7 +20,8 @@ pub enum HookDecision {
 #[error("{0}")]
 pub struct HookFault(pub String);
 
-/// Asked before a tool runs, after the permission gate has allowed it. An error, a panic or a time-out is a refusal.
+/// Asked before a tool runs and before the permission gate, which has the last word. An error, a panic or a
+/// time-out is a refusal.
 #[async_trait]
 pub trait GateHook: Send + Sync + std::fmt::Debug {
     /// Its name in logs and refusals.

@@ -6,17 +6,35 @@
 //!
 //! The engine knows words, authority and ports, and nothing else: no HTTP, no SQL, no way to run a tool but
 //! `ToolBox::run(Authorized<ToolCall>)`.
+//!
+//! Reading order: [`run`] opens and closes a turn, `prepare` makes it out of a request, `merge` is the one
+//! loop over waves, `planner` asks the model, `invoke` is the only path to a tool.
 
+mod budget;
+mod capabilities;
+mod emitter;
 pub mod event;
+mod graph;
+mod guard;
 pub mod hooks;
+mod invoke;
+mod merge;
+mod meter;
+mod notes;
 pub mod options;
 pub mod parse;
+mod planner;
+mod prepare;
 pub mod prompt;
 pub mod request;
+mod results;
 pub mod routing;
 pub mod run;
+mod tool_log;
+mod turn;
+pub mod waves;
 
 pub use event::{Finished, Outcome, RunError, RunEvent};
 pub use options::Options;
 pub use request::RunRequest;
-pub use run::{Engine, Parts, Run};
+pub use run::{Engine, Parts, Run, SECRECY_REFUSAL};

@@ -1,20 +1,48 @@
-//! The entry: `Engine::run`.
+//! The entry: `Engine::run`. Prepares a turn, opens its journal, and works on it in a task of its own, so that
+//! a lost connection, a restart or an approval that comes later are ordinary events in its life.
 
-use std::sync::Arc;
-
-use tidegate_core::{
-    clock::{Clock, Entropy},
-    id::RunId,
-    port::{ChatModel, HeldTurnStore, Ledger, LineLog, RunStore},
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    time::Duration,
 };
-use tidegate_gate::{PermissionGate, ToolBox};
-use tokio::sync::mpsc;
+
+use futures_util::FutureExt;
+use tidegate_core::{
+    caller::{Caller, Mode, Scope},
+    clock::{Clock, Entropy, Timestamp},
+    id::{KeyId, RunId},
+    key::Disconnect,
+    model::FinishReason,
+    port::{ChatModel, HeldTurnStore, Ledger, LineLog, RunStore},
+    run::{Checkpoint, RunEnd, RunRecord, RunState, Stage},
+    tool::ToolSpec,
+};
+use tidegate_gate::{PermissionGate, ToolBox, guards::secrets::Redactor, mode::effective_mode};
+use tokio::{sync::mpsc, time::Instant};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
 };
+use tracing::Instrument as _;
 
-use crate::{Options, RunError, RunEvent, RunRequest, hooks::Hooks};
+use crate::{
+    Options, RunError, RunEvent, RunRequest,
+    emitter::Emitter,
+    event::Outcome,
+    graph::{Node, Plan},
+    hooks::Hooks,
+    merge,
+    prepare::{self, Prepared},
+    prompt::Composer,
+    routing::RoutingGate,
+    turn::{Ending, Turn},
+};
+
+/// The answer to a request for the prompt's text. Fixed, so that it can be tested and gives nothing away.
+pub const SECRECY_REFUSAL: &str = "I can't share the text of my instructions. I can tell you what I am able to do, which tools I have and \
+     which rules I work under: just ask.";
 
 /// Everything the engine is plugged into.
 #[derive(Debug)]
@@ -25,6 +53,12 @@ pub struct Parts {
     pub tools: Arc<dyn ToolBox>,
     /// The permission gate.
     pub gate: Arc<PermissionGate>,
+    /// Known secrets, kept out of results and logs.
+    pub redactor: Arc<Redactor>,
+    /// The system prompt, from disk.
+    pub composer: Arc<Composer>,
+    /// Is the question about the agent itself?
+    pub routing: Arc<RoutingGate>,
     /// The journal.
     pub runs: Arc<dyn RunStore>,
     /// The ledger.
@@ -47,10 +81,11 @@ pub struct Parts {
     pub options: Options,
 }
 
-/// The engine. Cheap to share; holds no state of any turn.
+/// The engine. Cheap to share; holds no state of any turn, only the count of each key's turns.
 #[derive(Debug)]
 pub struct Engine {
     parts: Parts,
+    turns: Mutex<HashMap<KeyId, usize>>,
 }
 
 /// A run under way, as its viewer holds it.
@@ -64,7 +99,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// The next event; `None` after the last.
+    /// The next event; `None` after the last. Cancel-safe.
     pub async fn next(&mut self) -> Option<RunEvent> {
         self.events.recv().await
     }
@@ -73,12 +108,285 @@ impl Run {
 impl Engine {
     /// Plugs the engine in.
     pub fn new(parts: Parts) -> Self {
-        Self { parts }
+        Self { parts, turns: Mutex::default() }
     }
 
     /// Opens a run and works on it in a tracked task. An error here means that no run was opened.
     pub async fn run(self: &Arc<Self>, request: RunRequest) -> Result<Run, RunError> {
-        let _ = (&self.parts, request);
-        Err(RunError::Stopping)
+        if self.parts.shutdown.is_cancelled() {
+            return Err(RunError::Stopping);
+        }
+        let slot = self.take_slot(&request.caller.key_id)?;
+        let run_id = RunId::generate(self.entropy());
+        let record = RunRecord {
+            id: run_id.clone(),
+            request_id: request.request_id.clone(),
+            key_id: request.caller.key_id.clone(),
+            user: request.caller.user.clone(),
+            origin: request.origin,
+            model: request.model.clone(),
+            created_at: self.now(),
+        };
+        let on_disconnect = request.on_disconnect;
+        let (emitter, events) = Emitter::new();
+        let Prepared { mut turn, refused } = prepare::turn(self, request, run_id.clone(), emitter).await?;
+        if !refused {
+            turn.graph.follow([Node::Plan(Plan::Round)]);
+        }
+        let first = Checkpoint {
+            at: record.created_at,
+            stage: Stage::BeforeModel { round: 1 },
+            state: turn.state(None),
+        };
+        self.parts.runs.open(&record, &first).await?;
+
+        let cancel = self.parts.shutdown.child_token();
+        let guard = match on_disconnect {
+            Disconnect::Cancel => Some(cancel.clone().drop_guard()),
+            Disconnect::Finish => None,
+        };
+        let span = tracing::info_span!("engine.run", run.id = %run_id, request.id = %record.request_id);
+        self.parts.tracker.spawn(
+            async move {
+                work(turn, refused, cancel).await;
+                drop(slot);
+            }
+            .instrument(span),
+        );
+        Ok(Run { id: run_id, events, _cancel: guard })
     }
+
+    /// The parts of the prompt that a request of this caller would get, and why: for `tidegate prompt`.
+    pub async fn explain(
+        self: &Arc<Self>,
+        request: RunRequest,
+    ) -> Result<(crate::prompt::Prompt, crate::routing::Decision), RunError> {
+        prepare::explain(self, request).await
+    }
+
+    /// Faults in files the engine serves the last good version of, for readiness.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = self.parts.composer.faults();
+        faults.extend(self.parts.routing.faults());
+        faults
+    }
+
+    /// The server tools a caller may use at all, whatever the request says.
+    pub fn tools_of(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
+        if !caller.has(Scope::Tools) {
+            return Vec::new();
+        }
+        self.parts
+            .tools
+            .specs()
+            .iter()
+            .filter(|spec| caller.tools.as_ref().is_none_or(|names| names.contains(&spec.name)))
+            .cloned()
+            .collect()
+    }
+
+    /// The effective mode of a request.
+    pub fn mode_of(&self, caller: &Caller, requested: Option<Mode>) -> Mode {
+        effective_mode(caller.mode_ceiling, self.parts.options.default_permission_mode, requested)
+    }
+
+    fn take_slot(self: &Arc<Self>, key_id: &KeyId) -> Result<Slot, RunError> {
+        let turns_max = self.parts.options.turns_per_key_max;
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = turns.entry(key_id.clone()).or_default();
+        if *count >= turns_max {
+            return Err(RunError::TooManyTurns { turns_max });
+        }
+        *count += 1;
+        Ok(Slot { engine: Arc::clone(self), key_id: key_id.clone() })
+    }
+
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.parts.options
+    }
+
+    pub(crate) fn entropy(&self) -> &dyn Entropy {
+        self.parts.entropy.as_ref()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.parts.clock.now()
+    }
+
+    pub(crate) fn today(&self) -> jiff::civil::Date {
+        self.parts.clock.today()
+    }
+
+    /// Seconds until the next day begins for people here; at least 1.
+    pub(crate) fn seconds_left_today(&self) -> u64 {
+        let now = self.now();
+        let zone = self.parts.clock.time_zone();
+        let midnight = now
+            .to_zoned_datetime(zone.clone())
+            .date()
+            .tomorrow()
+            .and_then(|date| date.to_zoned_datetime(zone))
+            .map(|zoned| zoned.timestamp());
+        midnight.map_or(86_400, |midnight| {
+            u64::try_from(midnight.as_second() - now.as_second()).unwrap_or(1).max(1)
+        })
+    }
+
+    pub(crate) fn held_until(&self, now: Timestamp) -> Timestamp {
+        let seconds = i64::try_from(self.parts.options.held_turn_s).unwrap_or(i64::MAX);
+        Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(now)
+    }
+
+    pub(crate) fn model(&self) -> &dyn ChatModel {
+        self.parts.model.as_ref()
+    }
+
+    pub(crate) fn tools(&self) -> &dyn ToolBox {
+        self.parts.tools.as_ref()
+    }
+
+    pub(crate) fn gate(&self) -> &PermissionGate {
+        &self.parts.gate
+    }
+
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.parts.redactor
+    }
+
+    pub(crate) fn runs(&self) -> &dyn RunStore {
+        self.parts.runs.as_ref()
+    }
+
+    pub(crate) fn ledger(&self) -> &Arc<dyn Ledger> {
+        &self.parts.ledger
+    }
+
+    pub(crate) fn held(&self) -> &dyn HeldTurnStore {
+        self.parts.held.as_ref()
+    }
+
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.parts.hooks
+    }
+
+    pub(crate) fn tool_log(&self) -> &dyn LineLog {
+        self.parts.tool_log.as_ref()
+    }
+}
+
+/// One of a key's turns under way; given back when it is dropped.
+#[derive(Debug)]
+struct Slot {
+    engine: Arc<Engine>,
+    key_id: KeyId,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut turns = self.engine.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = turns.get_mut(&self.key_id) {
+            *count -= 1;
+            if *count == 0 {
+                turns.remove(&self.key_id);
+            }
+        }
+    }
+}
+
+/// Why a turn stopped being worked on.
+enum Stop {
+    Ended(Ending),
+    Cancelled,
+    OutOfTime,
+    Panicked,
+}
+
+/// Works on a turn to its end and closes its journal, on every way out.
+async fn work(mut turn: Turn, refused: bool, cancel: CancellationToken) {
+    let stop = if refused {
+        turn.emitter.show(SECRECY_REFUSAL.to_owned()).await;
+        Stop::Ended(Ending::Finished { reason: FinishReason::Stop, outcome: Outcome::RefusedPreflight })
+    } else {
+        let deadline = turn.deadline;
+        let driven = AssertUnwindSafe(merge::drive(&mut turn)).catch_unwind();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Stop::Cancelled,
+            ended = tokio::time::timeout_at(deadline, driven) => match ended {
+                Ok(Ok(ending)) => Stop::Ended(ending),
+                Ok(Err(_panic)) => Stop::Panicked,
+                Err(_elapsed) => Stop::OutOfTime,
+            },
+        }
+    };
+    let ending = match stop {
+        Stop::Ended(ending) => ending,
+        Stop::Cancelled if turn.engine.parts.shutdown.is_cancelled() => Ending::Failed(RunError::Stopping),
+        Stop::Cancelled => Ending::Failed(RunError::Cancelled),
+        Stop::OutOfTime => out_of_time(&turn).await,
+        Stop::Panicked => {
+            tracing::error!("a turn panicked");
+            Ending::Failed(RunError::Store("the turn broke".to_owned()))
+        }
+    };
+    close(&turn, ending).await;
+}
+
+/// The turn's own time limit: what was shown stands as a cut answer, what was gathered is given, else it is an error.
+async fn out_of_time(turn: &Turn) -> Ending {
+    let after_ms = turn.engine.options().turn_timeout_ms;
+    let cut = Ending::Finished { reason: FinishReason::Length, outcome: Outcome::BudgetExceeded };
+    if turn.emitter.has_shown() {
+        return cut;
+    }
+    match turn.results.newest_head(1000) {
+        Some(head) => {
+            turn.emitter
+                .show(format!(
+                    "[This answer is incomplete: the turn ran out of time. The last tool result was:]\n{head}"
+                ))
+                .await;
+            cut
+        }
+        None => Ending::Failed(RunError::TurnTimeout { after_ms }),
+    }
+}
+
+/// Closes the journal, and only then tells the viewer: what was acknowledged survives the end of the process.
+async fn close(turn: &Turn, ending: Ending) {
+    let in_flight = turn.effects_in_flight.load(Ordering::SeqCst) > 0;
+    let (state, outcome) = match &ending {
+        Ending::Finished { outcome: Outcome::ClientCalls, .. } => {
+            (RunState::AwaitingClient, Outcome::ClientCalls.name())
+        }
+        Ending::Finished { outcome, .. } => (RunState::Completed, outcome.name()),
+        Ending::Failed(_) if in_flight => (RunState::Indeterminate, "interrupted_side_effect"),
+        Ending::Failed(RunError::Cancelled) => (RunState::Cancelled, "cancelled"),
+        Ending::Failed(RunError::Stopping) => (RunState::Interrupted, "stopping"),
+        Ending::Failed(_) => (RunState::Failed, "failed"),
+    };
+    let end = RunEnd {
+        at: turn.engine.now(),
+        state,
+        outcome: outcome.to_owned(),
+        usage: turn.budget.usage(),
+    };
+    if let Err(error) = turn.engine.runs().close(&turn.run_id, &end).await {
+        tracing::error!(%error, run.id = %turn.run_id, "the journal of a run cannot be closed");
+    }
+    let event = match ending {
+        Ending::Finished { reason, outcome } => RunEvent::Finished(turn.finished(reason, outcome)),
+        Ending::Failed(error) => RunEvent::Failed(error),
+    };
+    tracing::debug!(outcome, shown_bytes = turn.emitter.shown_bytes(), "run ended: {outcome}");
+    turn.emitter.send(event).await;
+}
+
+/// When a turn that starts now must be over.
+pub(crate) fn deadline(options: &Options) -> Instant {
+    Instant::now() + Duration::from_millis(options.turn_timeout_ms)
 }

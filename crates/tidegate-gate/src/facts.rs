@@ -22,18 +22,20 @@ pub enum PathKind {
     Folder,
     /// A pipe, socket or device.
     Special,
-    /// Nothing; the parent exists.
+    /// Nothing, and perhaps no folder for it either.
     Missing,
 }
 
 /// Where a path leads after every link was followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedPath {
-    /// The real, absolute path; for something that is not there yet, the real parent and the new name.
+    /// The real, absolute path; for something that is not there yet, the real path of the nearest folder that
+    /// is, and the names to come.
     pub real: PathBuf,
     /// What stands there.
     pub kind: PathKind,
-    /// How many names the file has; 1 for anything that is not a file.
+    /// How many names the file has; 1 for anything that is not a file. A write makes a new file under one name
+    /// and leaves the others alone, so more than one name is no reason to refuse.
     pub hard_links: u64,
     /// Whether the last component, as it was asked for, is a symbolic link.
     pub is_link: bool,
@@ -46,7 +48,7 @@ pub enum PathFault {
     Malformed(String),
     /// It leads outside every allowed root.
     Outside,
-    /// It, or a folder on the way, does not exist.
+    /// Something on the way is not there or is no folder, so that it leads nowhere.
     Missing,
     /// The operating system would not say.
     Unreadable(String),

@@ -118,6 +118,12 @@ fn authority(call: &ToolCall, spec: &ToolSpec, session: &Session) -> Option<Deni
             "the call does not belong to this tool.",
         ));
     }
+    if freedom(spec.effect) < freedom(spec.mode.effect()) {
+        return Some(Denial::new(
+            "unrecognised",
+            "the tool declares less than it does.",
+        ));
+    }
     if call.arguments.object().is_none() {
         return Some(Denial::new("malformed", "the arguments are not a JSON object."));
     }
@@ -131,3 +137,16 @@ fn authority(call: &ToolCall, spec: &ToolSpec, session: &Session) -> Option<Deni
     }
     None
 }
+
+/// Effects in the order of what they can do.
+fn freedom(effect: Effect) -> u8 {
+    match effect {
+        Effect::Read => 0,
+        Effect::Write => 1,
+        Effect::Network => 2,
+        Effect::External => 3,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,9 +13,13 @@ pub mod authorized;
 pub mod facts;
 pub mod floors;
 pub mod gate;
+pub mod guards;
 pub mod mode;
 pub mod toolbox;
 pub mod zones;
+
+#[cfg(test)]
+mod testing;
 
 pub use authorized::Authorized;
 pub use facts::{Access, Facts, PathFact, PathFault, PathKind, ResolvedPath};

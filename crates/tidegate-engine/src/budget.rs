@@ -1,0 +1,114 @@
+//! The bounds of a turn, counted and enforced in one place.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::usage::{Role, Usage};
+
+use crate::{Options, graph::Unrunnable};
+
+/// What a turn has used up.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub(crate) struct Spent {
+    /// Model calls.
+    pub(crate) rounds: u32,
+    /// Tool calls.
+    pub(crate) calls: usize,
+    /// Tokens by role.
+    pub(crate) usage_by_role: BTreeMap<Role, Usage>,
+}
+
+/// The bounds of one turn and what it has used up of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget {
+    rounds_max: u32,
+    calls_per_round_max: usize,
+    calls_per_turn_max: usize,
+    tokens_max: u64,
+    spent: Spent,
+}
+
+impl Budget {
+    /// A fresh budget.
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            rounds_max: options.rounds_max.max(1),
+            calls_per_round_max: options.calls_per_round_max,
+            calls_per_turn_max: options.calls_per_turn_max,
+            tokens_max: options.turn_tokens_max,
+            spent: Spent::default(),
+        }
+    }
+
+    /// What has been used up.
+    pub(crate) fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    /// Counts a model call.
+    pub(crate) fn count_round(&mut self) {
+        self.spent.rounds += 1;
+    }
+
+    /// Books what a model call cost.
+    pub(crate) fn book(&mut self, role: Role, usage: Usage) {
+        *self.spent.usage_by_role.entry(role).or_default() += usage;
+    }
+
+    /// The sum over every internal call.
+    pub(crate) fn usage(&self) -> Usage {
+        let mut sum = Usage::default();
+        for usage in self.spent.usage_by_role.values() {
+            sum += *usage;
+        }
+        sum
+    }
+
+    /// Whether another ordinary round may follow; if not, the last word is due.
+    pub(crate) fn has_round(&self) -> bool {
+        self.spent.rounds < self.rounds_max && self.spent.calls < self.calls_per_turn_max
+    }
+
+    /// Whether the turn's tokens are spent.
+    pub(crate) fn tokens_spent(&self) -> bool {
+        self.tokens_max > 0 && self.usage().total_tokens() >= self.tokens_max
+    }
+
+    /// Admits the call at `index` of its reply, or says why it is not run.
+    pub(crate) fn admit_call(&mut self, index: usize) -> Result<(), Unrunnable> {
+        if index >= self.calls_per_round_max {
+            return Err(Unrunnable::RoundFull);
+        }
+        if self.spent.calls >= self.calls_per_turn_max {
+            return Err(Unrunnable::TurnFull);
+        }
+        self.spent.calls += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_admitted_up_to_both_bounds() {
+        let mut budget =
+            Budget::new(&Options { calls_per_round_max: 2, calls_per_turn_max: 3, ..Options::default() });
+        assert_eq!(budget.admit_call(0), Ok(()));
+        assert_eq!(budget.admit_call(1), Ok(()));
+        assert_eq!(budget.admit_call(2), Err(Unrunnable::RoundFull));
+        assert_eq!(budget.admit_call(0), Ok(()));
+        assert_eq!(budget.admit_call(1), Err(Unrunnable::TurnFull));
+        assert!(!budget.has_round());
+    }
+
+    #[test]
+    fn usage_is_summed_over_roles() {
+        let mut budget = Budget::new(&Options { turn_tokens_max: 10, ..Options::default() });
+        budget.book(Role::Main, Usage { input_tokens: 4, output_tokens: 1, ..Usage::default() });
+        assert!(!budget.tokens_spent());
+        budget.book(Role::Memory, Usage { input_tokens: 4, output_tokens: 1, ..Usage::default() });
+        assert_eq!(budget.usage().total_tokens(), 10);
+        assert!(budget.tokens_spent());
+    }
+}

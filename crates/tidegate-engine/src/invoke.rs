@@ -1,0 +1,260 @@
+//! The only path to a tool: check → hooks (gates) → permission gate → journal → run → guard → observers → log.
+//!
+//! Whatever can refuse fails closed: an error, a panic or a time-out in a gate is a refusal. Whatever only
+//! reacts fails open.
+
+use std::{sync::Arc, time::Duration};
+
+use tidegate_core::{
+    run::Stage,
+    tool::{Arguments, FailureCode, ToolCall, ToolMode, ToolResult, ToolSpec},
+};
+use tidegate_gate::{Authorized, Decision};
+use tokio::time::Instant;
+
+use crate::{
+    event::RunEvent,
+    guard,
+    hooks::HookDecision,
+    results,
+    tool_log::{self, Verdict},
+    turn::Turn,
+    waves::{NodeEnd, bounded},
+};
+
+/// How long resolving a call's facts may take.
+const FACTS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Names of tools listed to a model that called one that does not exist.
+const NAMES_MAX: usize = 64;
+
+/// Runs one call of the model's, or says why not. Never fails: every outcome is a result, guarded and not yet
+/// clipped.
+pub(crate) async fn invoke(turn: &Turn, call: ToolCall) -> ToolResult {
+    let started = Instant::now();
+    turn.emitter
+        .send(RunEvent::ToolStarted { call_id: call.id.clone(), tool: call.name.clone() })
+        .await;
+    let (spec, verdict, result) = match turn.server.get(&call.name) {
+        None => (None, Verdict::refused("unknown_tool"), unknown_tool(turn, &call.name)),
+        Some(spec) => {
+            let (verdict, result) = attempt(turn, spec, call.clone()).await;
+            (Some(spec), verdict, result)
+        }
+    };
+    let result = match spec {
+        Some(spec) => guard::result(turn, spec, result),
+        None => result,
+    };
+    if let Some(spec) = spec
+        && verdict.is_allowed()
+    {
+        observe(turn, spec, &call, &result).await;
+    }
+    tool_log::write(turn, spec.map(AsRef::as_ref), &call, &verdict, &result, started.elapsed());
+    turn.emitter
+        .send(RunEvent::ToolFinished {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+            status: result.status(),
+        })
+        .await;
+    result
+}
+
+/// Everything up to and including the run itself.
+async fn attempt(turn: &Turn, spec: &Arc<ToolSpec>, call: ToolCall) -> (Verdict, ToolResult) {
+    if let Arguments::Unparsable { problem, .. } = &call.arguments {
+        let message = format!("the arguments are not usable: {problem}; send one JSON object");
+        return (
+            Verdict::refused("malformed"),
+            ToolResult::failed(FailureCode::InvalidArguments, message),
+        );
+    }
+    if let Err(result) = turn.engine.tools().check(&call, spec) {
+        return (Verdict::refused("arguments"), result);
+    }
+    if let Some(refusal) = ask_hooks(turn, spec, &call).await {
+        return (Verdict::refused("hook"), refusal);
+    }
+    match decide(turn, spec, &call).await {
+        Decision::Deny(denial) => (
+            Verdict::refused(denial.floor),
+            ToolResult::Refused { floor: denial.floor.to_owned(), reason: denial.reason },
+        ),
+        Decision::Ask(question) => {
+            (Verdict::asked(question.code), ToolResult::NeedsApproval { reason: question.reason })
+        }
+        Decision::Allow(authorized) => dispatch(turn, spec, &call, authorized).await,
+    }
+}
+
+/// Operator gates, in order. The first that does not pass is the answer.
+async fn ask_hooks(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> Option<ToolResult> {
+    let context = turn.tool_context();
+    for hook in &turn.engine.hooks().gates {
+        let limit = Duration::from_millis(hook.timeout_ms());
+        let reason = match bounded(hook.before_tool(call, spec, &context), limit).await {
+            NodeEnd::Done(Ok(HookDecision::Pass)) => continue,
+            NodeEnd::Done(Ok(HookDecision::Refuse(reason))) => reason,
+            NodeEnd::Done(Err(fault)) => {
+                tracing::warn!(hook = hook.name(), %fault, "gate hook `{}` failed: the call is refused", hook.name());
+                format!("the check `{}` failed.", hook.name())
+            }
+            NodeEnd::TimedOut => {
+                tracing::warn!(hook = hook.name(), "gate hook `{}` timed out: the call is refused", hook.name());
+                format!("the check `{}` did not answer in time.", hook.name())
+            }
+            NodeEnd::Panicked(panic) => {
+                tracing::error!(hook = hook.name(), panic, "gate hook `{}` panicked: the call is refused", hook.name());
+                format!("the check `{}` failed.", hook.name())
+            }
+        };
+        return Some(ToolResult::Refused { floor: format!("hook:{}", hook.name()), reason });
+    }
+    None
+}
+
+/// The permission gate, on facts resolved just now. A gate that cannot say yes has said no.
+async fn decide(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> Decision {
+    let denied = |reason: &str| Decision::Deny(tidegate_gate::Denial::new("gate", reason));
+    let facts = match bounded(turn.engine.tools().facts(call, spec), FACTS_TIMEOUT).await {
+        NodeEnd::Done(facts) => facts,
+        NodeEnd::TimedOut => return denied("the call could not be checked in time."),
+        NodeEnd::Panicked(panic) => {
+            tracing::error!(tool = %spec.name, panic, "resolving the facts of `{}` panicked", spec.name);
+            return denied("the call could not be checked.");
+        }
+    };
+    let gate = turn.engine.gate();
+    let decision = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        gate.decide(call.clone(), spec, &facts, &turn.session)
+    }));
+    decision.unwrap_or_else(|_panic| {
+        tracing::error!(tool = %spec.name, "the permission gate panicked on a call of `{}`", spec.name);
+        denied("the call could not be checked.")
+    })
+}
+
+/// Runs an allowed call. A side effect is written to the journal before it starts and after it reports; where
+/// the journal cannot be written, nothing starts.
+async fn dispatch(
+    turn: &Turn,
+    spec: &ToolSpec,
+    call: &ToolCall,
+    authorized: Authorized<ToolCall>,
+) -> (Verdict, ToolResult) {
+    if spec.effect.is_read_only() {
+        return (Verdict::allowed(), run(turn, spec, authorized).await);
+    }
+    let stage = Stage::BeforeEffect { call_id: call.id.clone(), tool: spec.name.clone() };
+    if let Err(error) = turn.checkpoint(stage, Some(call)).await {
+        tracing::error!(%error, "the journal cannot be written: a call of `{}` is refused", spec.name);
+        let reason = "the server cannot record this action at the moment.".to_owned();
+        return (
+            Verdict::refused("journal"),
+            ToolResult::Refused { floor: "journal".to_owned(), reason },
+        );
+    }
+    let guard = turn.effect_started();
+    let result = run(turn, spec, authorized).await;
+    let stage = Stage::AfterEffect {
+        call_id: call.id.clone(),
+        tool: spec.name.clone(),
+        status: result.status().to_owned(),
+    };
+    if let Err(error) = turn.checkpoint(stage, None).await {
+        tracing::error!(%error, "the journal cannot be written after a call of `{}`", spec.name);
+    }
+    guard.settle();
+    (Verdict::allowed(), result)
+}
+
+/// The run itself, under the tool's own deadline and behind a panic net.
+async fn run(turn: &Turn, spec: &ToolSpec, call: Authorized<ToolCall>) -> ToolResult {
+    if spec.mode.is_control() {
+        return control(turn, spec, call.get());
+    }
+    let context = turn.tool_context();
+    let limit = Duration::from_millis(spec.timeout_ms);
+    match bounded(turn.engine.tools().run(call, &context), limit).await {
+        NodeEnd::Done(result) => result,
+        NodeEnd::TimedOut => ToolResult::TimedOut { after_ms: spec.timeout_ms },
+        NodeEnd::Panicked(panic) => {
+            tracing::error!(tool = %spec.name, panic, "the runner of `{}` panicked", spec.name);
+            ToolResult::failed(FailureCode::Internal, "the tool broke; the operator's log says how")
+        }
+    }
+}
+
+/// Control tools: they need the turn itself.
+fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
+    match spec.mode {
+        ToolMode::Introspect => ToolResult::Ok { text: turn.capability_report.clone() },
+        ToolMode::LastOutput => last_output(turn, call),
+        ToolMode::ReadText
+        | ToolMode::ListFiles
+        | ToolMode::WriteText
+        | ToolMode::Calculate
+        | ToolMode::CurrentTime
+        | ToolMode::StudyPlan
+        | ToolMode::Command
+        | ToolMode::HttpGet
+        | ToolMode::HttpPost => {
+            ToolResult::failed(FailureCode::Internal, "this tool is not run by the engine")
+        }
+    }
+}
+
+/// A window of an earlier result of this turn.
+fn last_output(turn: &Turn, call: &ToolCall) -> ToolResult {
+    let Some(arguments) = call.arguments.object() else {
+        return ToolResult::failed(FailureCode::InvalidArguments, "the arguments are not a JSON object");
+    };
+    let handle = arguments.get("ref").and_then(serde_json::Value::as_str).filter(|text| !text.is_empty());
+    let number = |name: &str| {
+        arguments.get(name).and_then(serde_json::Value::as_u64).and_then(|n| usize::try_from(n).ok())
+    };
+    if let Some(stored) = turn.results.find(handle) {
+        let text = results::window(stored, number("offset").unwrap_or(0), number("length"));
+        return ToolResult::Ok { text };
+    }
+    let handles = turn.results.handles();
+    let message = if handles.is_empty() {
+        "no tool has been run in this turn yet".to_owned()
+    } else {
+        format!("no result of that ref is kept; there are: {}", handles.join(", "))
+    };
+    ToolResult::failed(FailureCode::NotFound, message)
+}
+
+/// Observers, in order. Their faults are logged and skipped.
+async fn observe(turn: &Turn, spec: &ToolSpec, call: &ToolCall, result: &ToolResult) {
+    let context = turn.tool_context();
+    for hook in &turn.engine.hooks().observers {
+        let limit = Duration::from_millis(hook.timeout_ms());
+        match bounded(hook.after_tool(call, spec, result, &context), limit).await {
+            NodeEnd::Done(Ok(())) => {}
+            NodeEnd::Done(Err(fault)) => {
+                tracing::warn!(hook = hook.name(), %fault, "observer hook `{}` failed", hook.name());
+            }
+            NodeEnd::TimedOut => {
+                tracing::warn!(hook = hook.name(), "observer hook `{}` timed out", hook.name());
+            }
+            NodeEnd::Panicked(panic) => {
+                tracing::error!(hook = hook.name(), panic, "observer hook `{}` panicked", hook.name());
+            }
+        }
+    }
+}
+
+fn unknown_tool(turn: &Turn, name: &str) -> ToolResult {
+    let names: Vec<&str> = turn.server.keys().map(String::as_str).take(NAMES_MAX).collect();
+    let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+    let message = if names.is_empty() {
+        format!("there is no tool `{name}`; no tools are available, answer directly")
+    } else {
+        format!("there is no tool `{name}`; the tools are: {}", names.join(", "))
+    };
+    ToolResult::failed(FailureCode::UnknownTool, message)
+}
+

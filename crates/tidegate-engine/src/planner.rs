@@ -1,0 +1,263 @@
+//! The planner node: ask the model, show its words as they come, and turn its calls into follow-up nodes.
+
+use std::collections::HashSet;
+
+use futures_util::StreamExt;
+use tidegate_core::{
+    message::Message,
+    model::{FinishReason, ModelError, ModelEvent, ModelRequest, ToolChoice},
+    port::{LedgerError, ModelStream},
+    run::Stage,
+    tool::ToolCall,
+    usage::{Role, Usage},
+};
+
+use crate::{
+    event::{RunError, RunEvent},
+    graph::Plan,
+    meter::{Meter, estimate_prompt_tokens},
+    parse::{Dialect, DisplayFilter, Parsed, Visible, parse_calls, strip_markup, strip_reasoning},
+    turn::Turn,
+};
+
+/// Bytes of visible text that one model reply may have; more is a model that does not stop.
+const REPLY_BYTES_MAX: usize = 8 << 20;
+
+/// What a model call came to.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// Visible text, reasoning and call markup removed.
+    pub(crate) text: String,
+    /// Calls of tools that exist, in call order, with unique ids.
+    pub(crate) calls: Vec<ToolCall>,
+    /// Names the reply called that do not exist.
+    pub(crate) unknown: Vec<String>,
+    /// Why the model stopped; `None` where it did not come to an end.
+    pub(crate) reason: Option<FinishReason>,
+    /// What it cost, as far as is known.
+    pub(crate) usage: Usage,
+    /// Why there is no complete reply.
+    pub(crate) failure: Option<RunError>,
+    /// Whether any of this reply's text has been shown.
+    pub(crate) shown: bool,
+}
+
+impl Reply {
+    fn failed(failure: RunError) -> Self {
+        Self {
+            text: String::new(),
+            calls: Vec::new(),
+            unknown: Vec::new(),
+            reason: None,
+            usage: Usage::default(),
+            failure: Some(failure),
+            shown: false,
+        }
+    }
+}
+
+/// Asks the model once. Works on the turn as it stands and changes nothing in it; the caller merges the reply.
+pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
+    let request = request(turn, plan);
+    let prompt_tokens = estimate_prompt_tokens(&request);
+    if let Err(failure) = reserve(turn, prompt_tokens).await {
+        return Reply::failed(failure);
+    }
+    let round = turn.budget.spent().rounds + 1;
+    // The first checkpoint was written when the run was opened.
+    if round > 1
+        && let Err(failure) = turn.checkpoint(Stage::BeforeModel { round }, None).await
+    {
+        return Reply::failed(failure);
+    }
+    let silent = plan == Plan::Round && turn.formats_apart();
+    let mut meter = Meter::start(turn, prompt_tokens);
+    let stream = match turn.engine.model().ask(request).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            // The provider answered with an error: nothing was spent.
+            meter.cancel();
+            return Reply::failed(error.into());
+        }
+    };
+    let heard = Listener::new(turn, silent).listen(stream, &mut meter).await;
+    finish(turn, plan, heard, meter)
+}
+
+/// One place decides what a model is asked.
+fn request(turn: &Turn, plan: Plan) -> ModelRequest {
+    let tools = turn.offered_for(plan).to_vec();
+    let first = turn.budget.spent().rounds == 0;
+    let tool_choice = match (&turn.request.tool_choice, first && !tools.is_empty()) {
+        (choice, true) => choice.clone(),
+        (_, false) => ToolChoice::Auto,
+    };
+    let mut sampling = turn.request.sampling.clone();
+    let default_max = turn.engine.options().answer_tokens_max;
+    if sampling.tokens_max.is_none() && default_max > 0 {
+        sampling.tokens_max = Some(default_max);
+    }
+    let formatted = match plan {
+        Plan::Round => !turn.formats_apart(),
+        Plan::Last(_) | Plan::Format => true,
+    };
+    ModelRequest {
+        model: turn.model.clone(),
+        system: turn.system.clone(),
+        messages: turn.messages.iter().chain(&turn.notes).cloned().collect(),
+        tools,
+        tool_choice,
+        parallel_tool_calls: turn.request.parallel_tool_calls,
+        sampling,
+        response_format: turn.request.response_format.clone().filter(|_| formatted),
+        stream: turn.request.stream,
+        role: Role::Main,
+    }
+}
+
+async fn reserve(turn: &Turn, estimate_tokens: u64) -> Result<(), RunError> {
+    let engine = &turn.engine;
+    let day = engine.today();
+    match engine.ledger().reserve(&turn.caller.key_id, day, turn.caller.tokens_per_day, estimate_tokens).await {
+        Ok(()) => Ok(()),
+        Err(LedgerError::QuotaSpent { limit_tokens }) => {
+            Err(RunError::QuotaSpent { limit_tokens, retry_after_s: engine.seconds_left_today() })
+        }
+        Err(LedgerError::Store(error)) => Err(error.into()),
+    }
+}
+
+/// A model that calls tools natively streams its words unchanged but for reasoning; what another writes may be
+/// the start of a call, and is held back until that is clear.
+fn visible(turn: &Turn) -> Visible {
+    if turn.model.native_tools {
+        return Visible::AllButReasoning;
+    }
+    let names = turn.server.keys().chain(&turn.client).cloned().collect();
+    Visible::NoMarkup { names, dialect: Dialect::default() }
+}
+
+/// What was heard of a reply before it ended or broke off.
+#[derive(Debug)]
+struct Heard {
+    raw: String,
+    calls: Vec<ToolCall>,
+    end: Option<(FinishReason, Option<Usage>)>,
+    error: Option<ModelError>,
+    shown: bool,
+}
+
+/// Listens to one model stream and shows its text.
+struct Listener<'a> {
+    turn: &'a Turn,
+    /// Text is kept back: the answer comes in a later call.
+    silent: bool,
+    heard: Heard,
+}
+
+impl<'a> Listener<'a> {
+    fn new(turn: &'a Turn, silent: bool) -> Self {
+        Self {
+            turn,
+            silent,
+            heard: Heard { raw: String::new(), calls: Vec::new(), end: None, error: None, shown: false },
+        }
+    }
+
+    async fn listen(mut self, mut stream: ModelStream, meter: &mut Meter) -> Heard {
+        let mut filter = DisplayFilter::new(visible(self.turn));
+        while let Some(event) = stream.next().await {
+            match event {
+                Ok(ModelEvent::Text(text)) => {
+                    meter.heard(text.len());
+                    self.heard.raw.push_str(&text);
+                    let visible = filter.push(&text);
+                    self.show(visible).await;
+                    if self.heard.raw.len() > REPLY_BYTES_MAX {
+                        self.heard.error = Some(ModelError::Malformed(format!(
+                            "the reply is longer than {REPLY_BYTES_MAX} bytes"
+                        )));
+                        return self.heard;
+                    }
+                }
+                Ok(ModelEvent::Reasoning(text)) => {
+                    meter.heard(text.len());
+                    if !self.silent {
+                        self.turn.emitter.send(RunEvent::Reasoning(text)).await;
+                    }
+                }
+                Ok(ModelEvent::Call(call)) => {
+                    meter.heard(call.arguments.to_json().len());
+                    self.heard.calls.push(call);
+                }
+                Ok(ModelEvent::Finished { reason, usage }) => {
+                    self.heard.end = Some((reason, usage));
+                    break;
+                }
+                Err(error) => {
+                    self.heard.error = Some(error);
+                    break;
+                }
+            }
+        }
+        let rest = filter.finish();
+        self.show(rest).await;
+        if self.heard.end.is_none() && self.heard.error.is_none() {
+            self.heard.error = Some(ModelError::Malformed("the answer broke off before its end".into()));
+        }
+        self.heard
+    }
+
+    async fn show(&mut self, text: String) {
+        if text.is_empty() || self.silent {
+            return;
+        }
+        self.heard.shown = true;
+        self.turn.emitter.show(text).await;
+    }
+}
+
+/// Turns what was heard into a reply: one parser for native and written calls, one set of ids.
+fn finish(turn: &Turn, plan: Plan, heard: Heard, meter: Meter) -> Reply {
+    let (reason, reported) = heard.end.map_or((None, None), |(reason, usage)| (Some(reason), usage));
+    let usage = meter.settle(reported);
+    let mut text = strip_reasoning(&heard.raw);
+    let (mut calls, mut unknown) = (heard.calls, Vec::new());
+    if !turn.model.native_tools {
+        let known = |name: &str| turn.server.contains_key(name) || turn.client.contains(name);
+        match parse_calls(&text, &known, Dialect::default()) {
+            Parsed::Calls(found) => calls.extend(found.into_iter().map(|call| ToolCall {
+                id: tidegate_core::id::CallId::generate(turn.engine.entropy()),
+                name: call.name,
+                arguments: call.arguments,
+            })),
+            Parsed::Unknown { names } => unknown = names,
+            Parsed::None => {}
+        }
+        text = strip_markup(&text, &known, Dialect::default());
+    }
+    if turn.offered_for(plan).is_empty() {
+        // No tools were offered, so nothing was there to call; what looks like a call is not executed.
+        calls.clear();
+        unknown.clear();
+    }
+    let mut taken = HashSet::new();
+    for call in &mut calls {
+        call.id = turn.unique_call_id(call.id.clone(), &taken);
+        taken.insert(call.id.clone());
+    }
+    Reply {
+        text: text.trim().to_owned(),
+        calls,
+        unknown,
+        reason,
+        usage,
+        failure: heard.error.map(RunError::Model),
+        shown: heard.shown,
+    }
+}
+
+/// The assistant's message that stands for a reply in the history.
+pub(crate) fn message(text: &str, calls: Vec<ToolCall>) -> Message {
+    Message::Assistant { text: text.to_owned(), calls }
+}

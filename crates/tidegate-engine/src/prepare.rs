@@ -1,0 +1,233 @@
+//! From a request to a turn: whose it is and what it may do, which tools are offered, what the system prompt
+//! says, and whether it is answered at all.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{Arc, atomic::AtomicUsize},
+};
+
+use tidegate_core::{
+    id::{CallId, RunId},
+    message::{Message, Source, last_human_text},
+    model::{ToolChoice, ToolSchema},
+    tool::ToolSpec,
+};
+use tidegate_gate::Session;
+
+use crate::{
+    RunError, RunRequest,
+    budget::Budget,
+    capabilities::{self, Subject},
+    emitter::Emitter,
+    graph::Graph,
+    prompt::{ComposeInput, Prompt, secrecy},
+    results::{Repeats, Results},
+    routing,
+    run::{self, Engine},
+    turn::{Counts, Turn},
+};
+
+/// A turn that is ready to be worked on.
+pub(crate) struct Prepared {
+    /// The turn.
+    pub(crate) turn: Turn,
+    /// It asks for the prompt's text and is refused before any model is asked.
+    pub(crate) refused: bool,
+}
+
+/// Prepares a turn.
+pub(crate) async fn turn(
+    engine: &Arc<Engine>,
+    mut request: RunRequest,
+    run_id: RunId,
+    emitter: Emitter,
+) -> Result<Prepared, RunError> {
+    if !request.caller.may_use_model(&request.model) {
+        return Err(RunError::ModelNotAllowed(request.model));
+    }
+    let model = engine.model().resolve(&request.model).await?;
+    // Routing and refusals look at a human's new words only: a tool's answer coming back is not one.
+    let newest = request.messages.last().map(Message::source);
+    let human = last_human_text(&request.messages).filter(|_| newest == Some(Source::Human));
+    let refused = human.as_deref().is_some_and(secrecy::asks_for_prompt);
+    let scene = scene(engine, &request, human.as_deref()).await?;
+
+    let messages = std::mem::take(&mut request.messages);
+    let messages = messages.into_iter().filter(|message| message.source() != Source::ClientSystem).collect();
+    let messages = with_held(engine, &request, messages).await;
+    let client: HashSet<String> = request.client_tools.iter().map(|tool| tool.name.clone()).collect();
+    let offered = offered(&request, &scene);
+    check_choice(&request.tool_choice, &offered)?;
+    let caller = Arc::new(request.caller.clone());
+    let mode = engine.mode_of(&caller, request.mode);
+    let turn = Turn {
+        run_id,
+        session: Session { caller: Arc::clone(&caller), mode },
+        caller,
+        model,
+        system: scene.prompt.text(),
+        server: scene.server.into_iter().map(|spec| (spec.name.clone(), spec)).collect::<BTreeMap<_, _>>(),
+        client,
+        offered,
+        messages,
+        notes: Vec::new(),
+        graph: Graph::default(),
+        budget: Budget::new(engine.options()),
+        results: Results::default(),
+        repeats: Repeats::default(),
+        emitter,
+        deadline: run::deadline(engine.options()),
+        counts: Counts::default(),
+        effects_in_flight: AtomicUsize::new(0),
+        capability_report: scene.report,
+        engine: Arc::clone(engine),
+        request,
+    };
+    Ok(Prepared { turn, refused })
+}
+
+/// The prompt and the routing decision a request would get.
+pub(crate) async fn explain(
+    engine: &Arc<Engine>,
+    request: RunRequest,
+) -> Result<(Prompt, routing::Decision), RunError> {
+    let human = last_human_text(&request.messages);
+    let scene = scene(engine, &request, human.as_deref()).await?;
+    Ok((scene.prompt, scene.routing))
+}
+
+/// What surrounds the messages.
+struct Scene {
+    prompt: Prompt,
+    routing: routing::Decision,
+    server: Vec<Arc<ToolSpec>>,
+    report: String,
+}
+
+/// Routes, then composes: the answer of the routing gate decides what the prompt says about tools.
+async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) -> Result<Scene, RunError> {
+    let routing = match human {
+        Some(text) => {
+            let context = routing::Context {
+                request_id: &request.request_id,
+                key_id: &request.caller.key_id,
+                user: &request.caller.user,
+            };
+            engine.parts().routing.decide(text, &context).await
+        }
+        None => routing::Decision::default(),
+    };
+    let hidden: HashSet<&str> = request.client_tools.iter().map(|tool| tool.name.as_str()).collect();
+    let allowed = engine.tools_of(&request.caller);
+    let options = engine.options();
+    let skills = engine.parts().composer.skills();
+    let subject = |tools| Subject {
+        model: &request.model,
+        caller: &request.caller,
+        mode: engine.mode_of(&request.caller, request.mode),
+        tools,
+        skills: &skills,
+        options,
+        gate_hooks: engine.hooks().gates.len(),
+    };
+    let report = capabilities::report(subject(&allowed));
+    let mut server: Vec<Arc<ToolSpec>> = if routing.about_agent {
+        Vec::new()
+    } else {
+        allowed.iter().filter(|spec| !hidden.contains(spec.name.as_str())).cloned().collect()
+    };
+    let client_system: Vec<String> = request
+        .messages
+        .iter()
+        .filter(|message| message.source() == Source::ClientSystem)
+        .map(Message::text)
+        .collect();
+    let summary = capabilities::summary(subject(&server));
+    let input = ComposeInput {
+        message: human,
+        client_system: &client_system,
+        clock: engine.parts().clock.as_ref(),
+        capability_summary: &summary,
+        capability_report: routing.about_agent.then_some(report.as_str()),
+        recalled: None,
+    };
+    let prompt =
+        engine.parts().composer.compose(&input).await.map_err(|fault| RunError::Prompt(fault.to_string()))?;
+    if let Some(narrowed) = prompt.skill.as_ref().and_then(|skill| skill.tools.as_ref()) {
+        server.retain(|spec| spec.mode.is_control() || narrowed.contains(&spec.name));
+    }
+    Ok(Scene { prompt, routing, server, report })
+}
+
+/// The client's tools first, then the server's. A question about the agent itself is answered without any,
+/// unless the client insists on a call.
+fn offered(request: &RunRequest, scene: &Scene) -> Vec<ToolSchema> {
+    let insists = match request.tool_choice {
+        ToolChoice::Required | ToolChoice::Named(_) => true,
+        ToolChoice::Auto | ToolChoice::None => false,
+    };
+    let client = request.client_tools.iter().filter(|_| !scene.routing.about_agent || insists).cloned();
+    let server = scene.server.iter().map(|spec| ToolSchema {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: spec.parameters_schema(),
+        strict: None,
+    });
+    client.chain(server).collect()
+}
+
+fn check_choice(choice: &ToolChoice, offered: &[ToolSchema]) -> Result<(), RunError> {
+    let invalid = |message: String| {
+        Err(RunError::Invalid { param: Some("tool_choice".to_owned()), message })
+    };
+    match choice {
+        ToolChoice::Required if offered.is_empty() => {
+            invalid("`tool_choice` is `required`, but no tools are available to this request".to_owned())
+        }
+        ToolChoice::Named(name) if !offered.iter().any(|tool| tool.name == *name) => {
+            invalid(format!("`tool_choice` names the tool `{name}`, which this request does not offer"))
+        }
+        ToolChoice::Auto | ToolChoice::None | ToolChoice::Required | ToolChoice::Named(_) => Ok(()),
+    }
+}
+
+/// Puts what was held of a mixed turn back where the client's copy of it stands: the server calls with their
+/// results, which the client never saw. What is gone is gone; the turn then goes on with what the client sent.
+async fn with_held(engine: &Arc<Engine>, request: &RunRequest, messages: Vec<Message>) -> Vec<Message> {
+    let Some((at, ids)) = last_calls(&messages) else { return messages };
+    let answered = messages.get(at + 1..).is_some_and(|rest| {
+        rest.iter().any(|message| message.source() == Source::Tool)
+    });
+    if !answered {
+        return messages;
+    }
+    let (key, user) = (&request.caller.key_id, &request.caller.user);
+    match engine.held().find(key, user, &ids, engine.now()).await {
+        Ok(Some(held)) => {
+            let mut whole: Vec<Message> = messages.iter().take(at).cloned().collect();
+            whole.extend(held.messages);
+            whole.extend(messages.into_iter().skip(at + 1));
+            whole
+        }
+        Ok(None) => messages,
+        Err(error) => {
+            tracing::warn!(%error, "held server calls could not be looked up");
+            messages
+        }
+    }
+}
+
+/// The last assistant message that carries calls: where it stands, and the ids.
+fn last_calls(messages: &[Message]) -> Option<(usize, Vec<CallId>)> {
+    messages.iter().enumerate().rev().find_map(|(at, message)| match message {
+        Message::Assistant { calls, .. } if !calls.is_empty() => {
+            Some((at, calls.iter().map(|call| call.id.clone()).collect()))
+        }
+        Message::Assistant { .. }
+        | Message::Human { .. }
+        | Message::ClientSystem { .. }
+        | Message::Tool { .. }
+        | Message::Harness { .. }
+        | Message::Recalled { .. } => None,
+    })
+}

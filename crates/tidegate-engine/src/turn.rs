@@ -1,0 +1,217 @@
+//! The state of one turn. Everything that belongs to a turn travels in here; nothing of it is process-wide.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tidegate_core::{
+    caller::Caller,
+    id::{CallId, RunId},
+    message::Message,
+    model::{FinishReason, ModelRef, ToolChoice, ToolSchema},
+    run::{Checkpoint, Stage},
+    tool::{ToolCall, ToolSpec},
+};
+use tidegate_gate::{Session, ToolContext};
+use tokio::time::Instant;
+
+use crate::{
+    RunRequest,
+    budget::Budget,
+    emitter::Emitter,
+    event::{Finished, Outcome, RunError},
+    graph::{Graph, Plan},
+    results::{Repeats, Results},
+    run::Engine,
+};
+
+/// How a turn ended.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// With an answer, or calls for the client.
+    Finished {
+        /// The wire's reason.
+        reason: FinishReason,
+        /// What was decided.
+        outcome: Outcome,
+    },
+    /// Without.
+    Failed(RunError),
+}
+
+/// One turn.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) run_id: RunId,
+    /// The request; its messages have been moved to [`Turn::messages`].
+    pub(crate) request: RunRequest,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) session: Session,
+    pub(crate) model: ModelRef,
+    /// The composed system prompt.
+    pub(crate) system: String,
+    /// Server tools offered to this caller in this turn, by name.
+    pub(crate) server: BTreeMap<String, Arc<ToolSpec>>,
+    /// Names of the client's own tools.
+    pub(crate) client: HashSet<String>,
+    /// Schemas of both, in the order in which they are offered.
+    pub(crate) offered: Vec<ToolSchema>,
+    /// The history, and what this turn has added to it.
+    pub(crate) messages: Vec<Message>,
+    /// Notes that go with the next model call.
+    pub(crate) notes: Vec<Message>,
+    pub(crate) graph: Graph,
+    pub(crate) budget: Budget,
+    pub(crate) results: Results,
+    pub(crate) repeats: Repeats,
+    pub(crate) emitter: Emitter,
+    /// When the turn must be over.
+    pub(crate) deadline: Instant,
+    pub(crate) counts: Counts,
+    /// Side effects that were started and have not reported.
+    pub(crate) effects_in_flight: AtomicUsize,
+    /// Model calls that were started, for estimates.
+    pub(crate) capability_report: String,
+}
+
+/// Corrections already given in this turn: each kind is bounded.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) unknown_tool: u32,
+    pub(crate) empty: u32,
+    pub(crate) no_progress: u32,
+    pub(crate) cut: u32,
+}
+
+impl Turn {
+    /// What a runner may know about this turn.
+    pub(crate) fn tool_context(&self) -> ToolContext {
+        ToolContext { run_id: self.run_id.clone(), caller: Arc::clone(&self.caller) }
+    }
+
+    /// The schemas offered for this kind of model call.
+    pub(crate) fn offered_for(&self, plan: Plan) -> &[ToolSchema] {
+        match plan {
+            Plan::Round if self.request.tool_choice == ToolChoice::None => &[],
+            Plan::Round => &self.offered,
+            Plan::Last(_) | Plan::Format => &[],
+        }
+    }
+
+    /// Whether the answer must come from a model call of its own: a `response_format` applies to the final
+    /// answer only, and while server tools are offered nobody knows which answer is final.
+    pub(crate) fn formats_apart(&self) -> bool {
+        self.request.response_format.is_some()
+            && !self.server.is_empty()
+            && self.request.tool_choice != ToolChoice::None
+    }
+
+    /// Whether the model may issue several server calls that run side by side.
+    pub(crate) fn width(&self) -> usize {
+        if self.request.parallel_tool_calls { self.engine.options().parallel_reads_max } else { 1 }
+    }
+
+    /// An id for a call: the model's own where it is usable and new, else a fresh one.
+    pub(crate) fn unique_call_id(&self, id: CallId, taken: &HashSet<CallId>) -> CallId {
+        let used = id.as_str().is_empty()
+            || id.as_str().len() > 128
+            || taken.contains(&id)
+            || self.messages.iter().any(|message| match message {
+                Message::Assistant { calls, .. } => calls.iter().any(|call| call.id == id),
+                Message::Human { .. }
+                | Message::ClientSystem { .. }
+                | Message::Tool { .. }
+                | Message::Harness { .. }
+                | Message::Recalled { .. } => false,
+            });
+        if used { CallId::generate(self.engine.entropy()) } else { id }
+    }
+
+    /// Writes a line of the journal; on return it survives the end of the process.
+    pub(crate) async fn checkpoint(&self, stage: Stage, current: Option<&ToolCall>) -> Result<(), RunError> {
+        let carried = match stage {
+            Stage::BeforeModel { .. } | Stage::BeforeEffect { .. } => self.state(current),
+            Stage::AfterEffect { .. } | Stage::End => None,
+        };
+        let checkpoint = Checkpoint { at: self.engine.now(), stage, state: carried };
+        Ok(self.engine.runs().checkpoint(&self.run_id, &checkpoint).await?)
+    }
+
+    /// Everything needed to go on in another process: the messages, the calls that wait, the budget spent.
+    /// `None` where that is larger than the bound.
+    pub(crate) fn state(&self, current: Option<&ToolCall>) -> Option<serde_json::Value> {
+        let bytes_max = self.engine.options().checkpoint_bytes_max;
+        let weight: usize = self.messages.iter().map(weight).sum();
+        if weight > bytes_max {
+            return None;
+        }
+        let pending: Vec<&ToolCall> = current.into_iter().chain(self.graph.pending_calls()).collect();
+        Some(serde_json::json!({
+            "version": 1,
+            "messages": self.messages,
+            "notes": self.notes,
+            "pending_calls": pending,
+            "spent": self.budget.spent(),
+            "client_tools": self.request.client_tools,
+            "stream": self.request.stream,
+        }))
+    }
+
+    /// Notes that a side effect starts; until the guard is settled it counts as in flight.
+    pub(crate) fn effect_started(&self) -> EffectGuard<'_> {
+        self.effects_in_flight.fetch_add(1, Ordering::SeqCst);
+        EffectGuard { in_flight: &self.effects_in_flight }
+    }
+
+    /// The last event of a finished turn.
+    pub(crate) fn finished(&self, reason: FinishReason, outcome: Outcome) -> Finished {
+        Finished {
+            reason,
+            outcome,
+            usage: self.budget.usage(),
+            usage_by_role: self.budget.spent().usage_by_role.clone(),
+        }
+    }
+}
+
+/// Held while a side effect is under way. It is dropped unsettled when the run is cancelled in the middle:
+/// the count then stays, and the journal says `indeterminate`.
+#[derive(Debug)]
+pub(crate) struct EffectGuard<'a> {
+    in_flight: &'a AtomicUsize,
+}
+
+impl EffectGuard<'_> {
+    /// The side effect has reported.
+    pub(crate) fn settle(self) {
+        self.in_flight.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// About how many bytes a message takes in a checkpoint, without serialising it.
+fn weight(message: &Message) -> usize {
+    use tidegate_core::message::Part;
+    match message {
+        Message::Human { parts, .. } => parts
+            .iter()
+            .map(|part| match part {
+                Part::Text { text } => text.len(),
+                Part::Image { url, .. } => url.len(),
+                Part::Audio { data, .. } => data.len(),
+                Part::File { file } => file.to_string().len(),
+            })
+            .sum(),
+        Message::Assistant { text, calls } => {
+            text.len() + calls.iter().map(|call| call.arguments.to_json().len()).sum::<usize>()
+        }
+        Message::ClientSystem { text }
+        | Message::Tool { text, .. }
+        | Message::Harness { text, .. }
+        | Message::Recalled { text } => text.len(),
+    }
+}

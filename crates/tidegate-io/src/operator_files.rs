@@ -1,0 +1,105 @@
+//! The operator's own text files, read from disk anew each time.
+
+use std::{
+    fs::File,
+    io::{ErrorKind, Read},
+    path::{Path, PathBuf},
+};
+
+use tidegate_core::port::{FileFault, OperatorFiles};
+
+/// The most names of one folder of the operator's; more are an error, since leaving some out would be silent.
+const NAMES_MAX: usize = 10_000;
+
+/// The disk. Links are followed: these paths are the operator's, not the model's.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Disk;
+
+impl OperatorFiles for Disk {
+    fn read(&self, path: &Path, bytes_max: usize) -> Result<String, FileFault> {
+        let unreadable = |problem: String| FileFault::Unreadable {
+            path: path.display().to_string(),
+            problem,
+        };
+        let metadata = std::fs::metadata(path).map_err(|problem| fault(path, &problem))?;
+        // Asked before opening: opening a pipe would wait for its other end.
+        if !metadata.is_file() {
+            return Err(unreadable("it is not a regular file".to_owned()));
+        }
+        let too_large = || unreadable(format!("it holds more than {bytes_max} bytes"));
+        let bound = u64::try_from(bytes_max).unwrap_or(u64::MAX);
+        if metadata.len() > bound {
+            return Err(too_large());
+        }
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(bound.saturating_add(1)).read_to_end(&mut bytes))
+            .map_err(|problem| fault(path, &problem))?;
+        if bytes.len() > bytes_max {
+            return Err(too_large());
+        }
+        String::from_utf8(bytes).map_err(|problem| {
+            unreadable(format!(
+                "it is not UTF-8 text (byte {})",
+                problem.utf8_error().valid_up_to()
+            ))
+        })
+    }
+
+    fn list(&self, folder: &Path) -> Result<Vec<PathBuf>, FileFault> {
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(|problem| fault(folder, &problem))? {
+            if paths.len() == NAMES_MAX {
+                return Err(FileFault::Unreadable {
+                    path: folder.display().to_string(),
+                    problem: format!("it holds more than {NAMES_MAX} names"),
+                });
+            }
+            paths.push(entry.map_err(|problem| fault(folder, &problem))?.path());
+        }
+        paths.sort();
+        Ok(paths)
+    }
+}
+
+fn fault(path: &Path, problem: &std::io::Error) -> FileFault {
+    let path = path.display().to_string();
+    if problem.kind() == ErrorKind::NotFound {
+        FileFault::Missing(path)
+    } else {
+        FileFault::Unreadable {
+            path,
+            problem: problem.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_whole_or_the_reason_is_said() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let text = folder.path().join("AGENT.md");
+        std::fs::copy("Cargo.toml", folder.path().join("copy"))?;
+        assert_eq!(
+            Disk.read(&text, 10),
+            Err(FileFault::Missing(text.display().to_string()))
+        );
+        crate::files::write_private(&text, "Grüß".as_bytes())?;
+        assert_eq!(Disk.read(&text, 6)?, "Grüß");
+        assert!(matches!(Disk.read(&text, 5), Err(FileFault::Unreadable { .. })));
+        crate::files::write_private(&text, &[b'a', 0xff])?;
+        let fault = Disk.read(&text, 10).expect_err("not UTF-8");
+        assert!(fault.to_string().contains("byte 1"), "{fault}");
+        assert!(matches!(
+            Disk.read(folder.path(), 10),
+            Err(FileFault::Unreadable { .. })
+        ));
+        assert_eq!(Disk.list(folder.path())?, [text, folder.path().join("copy")]);
+        let nowhere = folder.path().join("nowhere");
+        assert!(matches!(Disk.list(&nowhere), Err(FileFault::Missing(_))));
+        Ok(())
+    }
+}

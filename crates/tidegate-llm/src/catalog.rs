@@ -1,0 +1,237 @@
+//! What a provider says of its models, asked once and believed for a while.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use tidegate_core::model::{ModelError, ModelInfo};
+use tidegate_io::http::{OperatorClient, Request};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
+
+use crate::{
+    exchange::authorize,
+    fault::{Failure, retry_after},
+    options::Dialect,
+    providers::{ModelFacts, Provider},
+};
+
+/// How long a list may take.
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a failure to list is believed: a provider that is down does not slow down every request.
+const FAILURE_CACHE: Duration = Duration::from_secs(5);
+/// The longest list that is read.
+const LIST_BYTES_MAX: usize = 8 << 20;
+/// The most models of one provider.
+const MODELS_MAX: usize = 10_000;
+/// How many models' facts are kept.
+const FACTS_MAX: usize = 256;
+
+/// The models of one provider. Each lock is held while asking, so that a burst of requests asks once.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    listing: Mutex<Option<(Instant, Arc<Listing>)>>,
+    facts: Mutex<BTreeMap<String, (Instant, ModelFacts)>>,
+}
+
+/// A provider's list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Listing(Vec<ModelInfo>);
+
+/// Who is asked, and how long the answer is believed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) client: &'a OperatorClient,
+    pub(crate) provider: &'a Provider,
+    pub(crate) believed_for: Duration,
+}
+
+impl Listing {
+    /// The models; none where the provider has no list, or cannot be reached.
+    pub(crate) fn models(&self) -> &[ModelInfo] {
+        &self.0
+    }
+
+    /// Whether nothing is known, so that any name may exist.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The model of that name. Ollama's names have a tag that is `latest` where it is left out; Gemini
+    /// lists its names with `models/` before them.
+    pub(crate) fn find(&self, name: &str) -> Option<&ModelInfo> {
+        self.0.iter().find(|model| {
+            model.id == name
+                || model.id.strip_suffix(":latest") == Some(name)
+                || model.id.strip_prefix("models/") == Some(name)
+        })
+    }
+
+    /// A model to talk to where none is configured: the first that is not for embedding.
+    pub(crate) fn first_chat_model(&self) -> Option<&ModelInfo> {
+        self.0.iter().find(|model| !model.id.contains("embed"))
+    }
+}
+
+impl Catalog {
+    /// The provider's list, asked for where it is too old. A list that cannot be refreshed stays.
+    pub(crate) async fn listing(&self, source: Source<'_>) -> Arc<Listing> {
+        let mut cached = self.listing.lock().await;
+        if let Some((until, listing)) = cached.as_ref()
+            && Instant::now() < *until
+        {
+            return Arc::clone(listing);
+        }
+        let (listing, believed_for) = match fetch(source.client, source.provider).await {
+            Ok(models) => (Arc::new(Listing(models)), source.believed_for),
+            Err(error) => {
+                tracing::debug!(provider = source.provider.name, %error, "cannot list a provider's models");
+                let earlier = cached.as_ref().map(|(_, listing)| Arc::clone(listing));
+                (
+                    earlier.unwrap_or_default(),
+                    FAILURE_CACHE.min(source.believed_for),
+                )
+            }
+        };
+        *cached = Some((Instant::now() + believed_for, Arc::clone(&listing)));
+        listing
+    }
+
+    /// What is known of a model. Only Ollama is asked about each: the others say all in their list.
+    pub(crate) async fn facts(&self, source: Source<'_>, model: &str) -> ModelFacts {
+        match source.provider.dialect {
+            Dialect::Openai => {
+                if source.provider.context_tokens.is_some() {
+                    return ModelFacts::default();
+                }
+                let listing = self.listing(source).await;
+                ModelFacts {
+                    native_tools: None,
+                    context_tokens: listing.find(model).and_then(|info| info.context_tokens),
+                }
+            }
+            Dialect::Ollama => self.shown(source, model).await,
+        }
+    }
+
+    async fn shown(&self, source: Source<'_>, model: &str) -> ModelFacts {
+        let mut cached = self.facts.lock().await;
+        if let Some((until, facts)) = cached.get(model)
+            && Instant::now() < *until
+        {
+            return *facts;
+        }
+        let (facts, believed_for) = match show(source.client, source.provider, model).await {
+            Ok(facts) => (facts, source.believed_for),
+            Err(error) => {
+                tracing::debug!(provider = source.provider.name, %error, "cannot ask about a model");
+                (ModelFacts::default(), FAILURE_CACHE.min(source.believed_for))
+            }
+        };
+        if cached.len() >= FACTS_MAX {
+            cached.clear();
+        }
+        cached.insert(model.to_owned(), (Instant::now() + believed_for, facts));
+        facts
+    }
+}
+
+/// Asks a provider for its models. A provider without a list has none.
+pub(crate) async fn fetch(
+    client: &OperatorClient,
+    provider: &Provider,
+) -> Result<Vec<ModelInfo>, ModelError> {
+    let path = match provider.dialect {
+        Dialect::Openai => "/models",
+        Dialect::Ollama => "/api/tags",
+    };
+    let request = client.get(&format!("{}{path}", provider.base_url));
+    match ask(authorize(request, provider), provider).await? {
+        None => Ok(Vec::new()),
+        Some(value) => Ok(read_list(&value, provider)),
+    }
+}
+
+async fn show(client: &OperatorClient, provider: &Provider, model: &str) -> Result<ModelFacts, ModelError> {
+    let request = client.post(&format!("{}/api/show", provider.base_url));
+    let request = authorize(request, provider).json(json!({"model": model}).to_string());
+    let Some(value) = ask(request, provider).await? else {
+        return Ok(ModelFacts::default());
+    };
+    let capabilities = value.get("capabilities").and_then(Value::as_array);
+    let info = value.get("model_info").and_then(Value::as_object);
+    let context = info.and_then(|info| info.iter().find(|(key, _)| key.ends_with(".context_length")));
+    Ok(ModelFacts {
+        native_tools: capabilities.map(|list| list.iter().any(|capability| capability == "tools")),
+        context_tokens: context.and_then(|(_, tokens)| tokens.as_u64()),
+    })
+}
+
+/// Sends, and reads JSON. `None`: the provider has no such address.
+async fn ask(request: Request, provider: &Provider) -> Result<Option<Value>, ModelError> {
+    let exchange = async {
+        let response = request.send().await.map_err(|error| Failure::transport(&error))?;
+        let status = response.status();
+        if matches!(status, 404 | 405 | 501) {
+            return Ok(None);
+        }
+        let succeeded = response.is_success();
+        let wait = retry_after(&response);
+        let body = response
+            .read_bounded(LIST_BYTES_MAX)
+            .await
+            .map_err(|error| Failure::transport(&error))?;
+        if !succeeded {
+            return Err(Failure::status(status, &body, wait, ""));
+        }
+        let value =
+            serde_json::from_slice(&body).map_err(|_| Failure::malformed("its model list is not JSON"))?;
+        Ok(Some(value))
+    };
+    let result = timeout(LIST_TIMEOUT, exchange)
+        .await
+        .unwrap_or_else(|_| Err(Failure::timeout("listing its models")));
+    let secret = provider
+        .api_key
+        .as_ref()
+        .map(tidegate_core::secret::Secret::expose);
+    result.map_err(|failure| failure.without(secret).error)
+}
+
+fn read_list(value: &Value, provider: &Provider) -> Vec<ModelInfo> {
+    let list = value.get("data").or_else(|| value.get("models")).unwrap_or(value);
+    let entries = list.as_array().into_iter().flatten();
+    entries
+        .filter_map(|entry| read_model(entry, provider))
+        .take(MODELS_MAX)
+        .collect()
+}
+
+fn read_model(entry: &Value, provider: &Provider) -> Option<ModelInfo> {
+    let text = |key: &str| {
+        entry
+            .get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
+    let tokens = |key: &str| entry.get(key).and_then(Value::as_u64);
+    let trained = entry
+        .get("meta")
+        .and_then(|meta| meta.get("n_ctx").or_else(|| meta.get("n_ctx_train")));
+    Some(ModelInfo {
+        id: text("id")
+            .or_else(|| text("name"))
+            .or_else(|| entry.as_str())?
+            .to_owned(),
+        created: entry.get("created").and_then(Value::as_i64).unwrap_or(0),
+        owned_by: text("owned_by").unwrap_or(&provider.name).to_owned(),
+        context_tokens: tokens("max_model_len")
+            .or_else(|| tokens("context_length"))
+            .or_else(|| tokens("context_window"))
+            .or_else(|| trained.and_then(Value::as_u64)),
+    })
+}
+
+#[cfg(test)]
+mod tests;

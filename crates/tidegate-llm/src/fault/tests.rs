@@ -1,0 +1,187 @@
+use serde_json::json;
+
+use super::*;
+
+fn overflow(limit_tokens: Option<u64>, prompt_tokens: Option<u64>) -> ModelError {
+    ModelError::ContextLength {
+        limit_tokens,
+        prompt_tokens,
+    }
+}
+
+#[test]
+fn an_overflow_is_known_in_every_wording() {
+    let rows = [
+        (
+            400,
+            json!({"error": {"message": "This model's maximum context length is 8192 tokens. However, your \
+            messages resulted in 9000 tokens.", "code": "context_length_exceeded"}}),
+            Some(8192),
+            Some(9000),
+        ),
+        (
+            400,
+            json!({"object": "error", "code": 400, "message": "This model's maximum context length is 4096 \
+            tokens. However, you requested 5,000 tokens (4800 in the messages)."}),
+            Some(4096),
+            Some(5000),
+        ),
+        (
+            400,
+            json!({"error": {"code": 400, "type": "exceed_context_size_error", "n_ctx": 2048,
+            "n_prompt_tokens": 3000, "message": "the request exceeds the available context size"}}),
+            Some(2048),
+            Some(3000),
+        ),
+        (
+            500,
+            json!({"error": "the request (3000 tokens) exceeds the available context size (2048 tokens)"}),
+            Some(2048),
+            Some(3000),
+        ),
+        (
+            400,
+            json!({"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}}),
+            Some(200_000),
+            Some(210_000),
+        ),
+        (
+            400,
+            json!([{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token count \
+            (70) exceeds the maximum number of tokens allowed (60)."}}]),
+            Some(60),
+            Some(70),
+        ),
+        (413, json!({"detail": "prompt too long"}), None, None),
+    ];
+    for (status, body, limit, prompt) in rows {
+        let failure = Failure::status(status, body.to_string().as_bytes(), None, "m");
+        assert_eq!(failure.error, overflow(limit, prompt), "{body}");
+        assert_eq!(failure.again, Again::Never);
+    }
+}
+
+#[test]
+fn every_status_has_its_meaning() {
+    let wait = Some(Duration::from_secs(3));
+    let rows = [
+        (
+            401,
+            r#"{"error": {"message": "bad key sk-1"}}"#,
+            ModelError::Credentials { status: 401 },
+            Again::Elsewhere,
+        ),
+        (
+            404,
+            r#"{"error": {"message": "model 'x' not found"}}"#,
+            ModelError::NotFound("m".into()),
+            Again::Elsewhere,
+        ),
+        (
+            404,
+            "<html>",
+            ModelError::Unavailable("it answers 404 here; check the provider's base_url".into()),
+            Again::Elsewhere,
+        ),
+        (
+            400,
+            r#"{"error": {"message": "Invalid model name passed in model=x", "code": "400"}}"#,
+            ModelError::NotFound("m".into()),
+            Again::Elsewhere,
+        ),
+        (
+            422,
+            r#"{"detail": [{"loc": ["body"], "msg": "extra"}]}"#,
+            ModelError::Rejected {
+                status: 422,
+                message: r#"[{"loc":["body"],"msg":"extra"}]"#.into(),
+                param: None,
+            },
+            Again::Never,
+        ),
+        (
+            400,
+            r#"{"error": {"message": "no", "param": "tools", "code": null}}"#,
+            ModelError::Rejected {
+                status: 400,
+                message: "no".into(),
+                param: Some("tools".into()),
+            },
+            Again::Never,
+        ),
+        (
+            429,
+            r#"{"error": "slow down"}"#,
+            ModelError::RateLimited {
+                retry_after: wait,
+                message: "slow down".into(),
+            },
+            Again::Retry,
+        ),
+        (
+            429,
+            r#"{"error": {"message": "pay", "code": "insufficient_quota"}}"#,
+            ModelError::RateLimited {
+                retry_after: wait,
+                message: "pay".into(),
+            },
+            Again::Elsewhere,
+        ),
+        (
+            402,
+            r#"{"error": {"message": "pay"}}"#,
+            ModelError::Unavailable("pay".into()),
+            Again::Elsewhere,
+        ),
+        (
+            408,
+            "",
+            ModelError::Timeout("it gave up (408)".into()),
+            Again::Retry,
+        ),
+        (
+            503,
+            "busy",
+            ModelError::Unavailable("503: busy".into()),
+            Again::Retry,
+        ),
+        (
+            302,
+            "",
+            ModelError::Unavailable("unexpected status 302; check the provider's base_url".into()),
+            Again::Elsewhere,
+        ),
+    ];
+    for (status, body, error, again) in rows {
+        let failure = Failure::status(status, body.as_bytes(), wait, "m");
+        assert_eq!(failure, Failure { error, again }, "{status} {body}");
+    }
+}
+
+#[test]
+fn an_error_inside_an_answer_is_known_by_its_code_or_type() {
+    let rows = [
+        (json!({"error": {"code": 429, "message": "x"}}), 429),
+        (json!({"error": {"code": "503", "message": "x"}}), 503),
+        (
+            json!({"error": {"type": "invalid_request_error", "message": "x"}}),
+            400,
+        ),
+        (json!({"error": "something broke"}), 502),
+        (json!({"error": {"type": "overloaded_error"}}), 503),
+    ];
+    for (value, status) in rows {
+        assert_eq!(Told::read(&value).status(), status, "{value}");
+        assert!(Failure::inside(&value, "m").is_some());
+    }
+    assert_eq!(Failure::inside(&json!({"error": null, "choices": []}), "m"), None);
+    let event = Failure::event(r#"{"message": "broke"}"#, "m");
+    assert_eq!(event.error, ModelError::Unavailable("502: broke".into()));
+}
+
+#[test]
+fn a_credential_that_a_provider_echoes_is_cut_out() {
+    let body = json!({"error": {"message": "key sk-abcd is odd"}}).to_string();
+    let failure = Failure::status(400, body.as_bytes(), None, "m").without(Some("sk-abcd"));
+    assert!(!failure.error.to_string().contains("sk-abcd"));
+}

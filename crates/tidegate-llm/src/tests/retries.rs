@@ -1,0 +1,151 @@
+//! Retries, fallbacks and the breaker.
+
+use tidegate_core::secret::Secret;
+use tidegate_testkit::Reply;
+
+use super::*;
+
+fn busy() -> Reply {
+    Reply::status(503, json!({"error": "busy"}))
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again_and_nothing_else() {
+    let cut = || Reply::raw_sse("").cut();
+    let limited = || Reply::status(429, json!({"error": "slow down"})).header("retry-after-ms", "5");
+    let later = || Reply::status(429, json!({"error": "slow down"})).header("retry-after", "60");
+    let rows: Vec<(&str, Vec<Reply>, usize, bool)> = vec![
+        ("busy once", vec![busy()], 2, true),
+        ("busy twice", vec![busy(), busy()], 3, true),
+        ("busy too often", vec![busy(), busy(), busy()], 3, false),
+        ("a limit that ends soon", vec![limited()], 2, true),
+        ("a limit that lasts", vec![later()], 1, false),
+        ("408", vec![Reply::status(408, json!({}))], 2, true),
+        ("cut before the first token", vec![cut()], 2, true),
+        (
+            "400",
+            vec![Reply::status(400, json!({"error": {"message": "no"}}))],
+            1,
+            false,
+        ),
+        (
+            "401",
+            vec![Reply::status(401, json!({"error": {"message": "no"}}))],
+            1,
+            false,
+        ),
+        (
+            "overflow under 500",
+            vec![Reply::status(500, json!({"error": "prompt is too long"}))],
+            1,
+            false,
+        ),
+        (
+            "cut after the first token",
+            vec![Reply::text("some").cut()],
+            1,
+            false,
+        ),
+    ];
+    for (what, replies, asked, succeeds) in rows {
+        let upstream = Upstream::start().await.unwrap();
+        for reply in replies {
+            upstream.push(reply);
+        }
+        let models = models(options(&upstream, Dialect::Openai));
+        let events = answer(&models, question(true)).await;
+        assert_eq!(events.is_ok(), succeeds, "{what}: {events:?}");
+        assert_eq!(upstream.requests().len(), asked, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_fallback_answers_where_the_model_cannot() {
+    let (one, two) = (Upstream::start().await.unwrap(), Upstream::start().await.unwrap());
+    let mut options = options(&one, Dialect::Openai);
+    options.providers.insert("y".to_owned(), at(&two.base_url()));
+    options.fallbacks = vec!["x:m".to_owned(), "x:other".to_owned(), "y:small".to_owned()];
+    options.retries_max = 0;
+    options.breaker_failures = 0;
+    let models = models(options);
+    let refused = |status: u16| Reply::status(status, json!({"error": {"message": "no"}}));
+    // What the first upstream says, how many models of it are then asked, and whether the second answers.
+    let rows = [(503, 2, true), (429, 2, true), (401, 1, true), (400, 1, false)];
+    for (status, asked, answered) in rows {
+        one.always(refused(status));
+        let before = (one.requests().len(), two.requests().len());
+        let events = answer(&models, question(true)).await;
+        assert_eq!(events.is_ok(), answered, "{status}: {events:?}");
+        let chats = |upstream: &Upstream, before: usize| {
+            upstream
+                .requests()
+                .iter()
+                .skip(before)
+                .filter(|request| request.path.contains("chat"))
+                .count()
+        };
+        assert_eq!(
+            (chats(&one, before.0), chats(&two, before.1)),
+            (asked, usize::from(answered)),
+            "{status}"
+        );
+    }
+    assert_eq!(two.chats().last().unwrap()["model"], "small");
+
+    two.always(busy());
+    one.always(Reply::status(500, json!({"error": "first"})));
+    let error = answer(&models, question(true)).await.unwrap_err();
+    assert_eq!(error, ModelError::Unavailable("500: first".to_owned()));
+}
+
+#[tokio::test]
+async fn a_provider_that_keeps_failing_is_paused_and_probed() {
+    let upstream = Upstream::start().await.unwrap();
+    let options = Options {
+        retries_max: 0,
+        breaker_failures: 2,
+        breaker_open_ms: 60_000,
+        ..options(&upstream, Dialect::Openai)
+    };
+    let models = models(options);
+    upstream.push(busy());
+    upstream.push(Reply::text("some").cut());
+    upstream.push(busy());
+    assert!(answer(&models, question(true)).await.is_err());
+    // An answer that begins ends the row of failures; that it breaks off begins a new one.
+    assert!(answer(&models, question(true)).await.is_err());
+    assert!(matches!(
+        answer(&models, question(true)).await,
+        Err(ModelError::Unavailable(_))
+    ));
+    let asked = upstream.requests().len();
+    let Err(ModelError::Paused { retry_after }) = answer(&models, question(true)).await else {
+        panic!("not paused");
+    };
+    assert_eq!(upstream.requests().len(), asked);
+    tokio::time::pause();
+    tokio::time::advance(retry_after).await;
+    tokio::time::resume();
+    assert_eq!(text(&answer(&models, question(true)).await.unwrap()), "hello");
+    assert_eq!(text(&answer(&models, question(true)).await.unwrap()), "hello");
+}
+
+#[tokio::test]
+async fn an_error_never_repeats_the_key() {
+    let upstream = Upstream::start().await.unwrap();
+    let mut options = options(&upstream, Dialect::Openai);
+    options.providers.get_mut("x").unwrap().api_key = Some(Secret::new("sk-very-secret"));
+    let models = models(options);
+    assert!(!format!("{models:?}").contains("sk-very"));
+    upstream.push(Reply::status(
+        400,
+        json!({"error": {"message": "bad header Bearer sk-very-secret"}}),
+    ));
+    let error = answer(&models, question(true)).await.unwrap_err();
+    assert!(!format!("{error:?}").contains("sk-very"), "{error:?}");
+    upstream.push(Reply::raw_sse(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {\"error\":\"sk-very-secret\"}\n\n",
+    ));
+    let error = answer(&models, question(true)).await.unwrap_err();
+    assert!(!format!("{error:?}").contains("sk-very"), "{error:?}");
+}

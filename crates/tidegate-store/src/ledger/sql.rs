@@ -1,0 +1,228 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::civil::Date;
+use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
+use tidegate_core::{
+    error::StoreError,
+    id::KeyId,
+    port::{DayUsage, UsageRecord},
+};
+
+use crate::{error::failed, row, writer::Command};
+
+/// Rows and the day's sums in one go, so that `settled_tokens` is always the sum of the rows.
+const WRITE: &str = "INSERT INTO usage (at, day, key_id, user_id, run_id, provider, model, role, input_tokens, \
+     output_tokens, cached_tokens, reasoning_tokens, estimated) \
+     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, \
+     value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12 FROM json_each($1); \
+     INSERT INTO quota_days (key_id, day, settled_tokens, estimated_tokens, reserved_tokens) \
+     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, (value ->> 2) + (value ->> 3) \
+     FROM json_each($2) WHERE true \
+     ON CONFLICT (key_id, day) DO UPDATE SET \
+     settled_tokens = settled_tokens + excluded.settled_tokens, \
+     estimated_tokens = estimated_tokens + excluded.estimated_tokens, \
+     reserved_tokens = max(reserved_tokens, settled_tokens + excluded.settled_tokens \
+                                            + estimated_tokens + excluded.estimated_tokens)";
+
+const RESERVE: &str = "INSERT INTO quota_days (key_id, day, reserved_tokens) VALUES ($1, $2, $3) \
+     ON CONFLICT (key_id, day) DO UPDATE SET reserved_tokens = max(reserved_tokens, excluded.reserved_tokens)";
+
+/// An open block that this process did not make was left by one that died: it counts as spent.
+const LOAD: &str = "UPDATE quota_days SET estimated_tokens = reserved_tokens - settled_tokens \
+     WHERE key_id = $1 AND day = $2 RETURNING reserved_tokens";
+
+const CLOSE: &str = "UPDATE quota_days SET reserved_tokens = settled_tokens + estimated_tokens \
+     WHERE key_id = $1 AND day = $2";
+
+/// Rows removed in one transaction, so that pruning does not hold up requests.
+pub(super) const PRUNE_BATCH: u32 = 500;
+
+const PRUNE: &str = "DELETE FROM usage WHERE seq IN (SELECT seq FROM usage WHERE day < $1 LIMIT $2)";
+
+const PRUNE_DAYS: &str = "DELETE FROM quota_days WHERE day < $1";
+
+pub(super) const EXPECT: &str =
+    "SELECT key_id, day, reserved_tokens AS spent_tokens FROM quota_days WHERE day >= $1";
+
+pub(super) const USAGE: &str = "SELECT quota_days.day, estimated_tokens, \
+     reserved_tokens - settled_tokens - estimated_tokens AS open_tokens, \
+     count(usage.seq) AS calls, coalesce(sum(input_tokens), 0) AS input_tokens, \
+     coalesce(sum(output_tokens), 0) AS output_tokens \
+     FROM quota_days LEFT JOIN usage ON usage.key_id = quota_days.key_id AND usage.day = quota_days.day \
+     WHERE quota_days.key_id = $1 AND quota_days.day BETWEEN $2 AND $3 \
+     GROUP BY quota_days.day ORDER BY quota_days.day";
+
+pub(super) fn date(row: &SqliteRow) -> Result<Date, sqlx::Error> {
+    row.try_get::<&str, _>("day")?
+        .parse()
+        .map_err(|error| sqlx::Error::Decode(Box::new(error)))
+}
+
+/// A day, and the tokens of its open block.
+pub(super) fn day_usage(row: &SqliteRow) -> Result<(DayUsage, u64), sqlx::Error> {
+    let usage = DayUsage {
+        day: date(row)?,
+        calls: row::tokens(row, "calls")?,
+        input_tokens: row::tokens(row, "input_tokens")?,
+        output_tokens: row::tokens(row, "output_tokens")?,
+        estimated_tokens: row::tokens(row, "estimated_tokens")?,
+    };
+    Ok((usage, row::tokens(row, "open_tokens")?))
+}
+
+/// Writes rows, and the tokens of calls that have none.
+pub(crate) struct WriteUsage {
+    pub(super) rows: Arc<Vec<UsageRecord>>,
+    pub(super) lost: Vec<(KeyId, Date, u64)>,
+}
+
+impl WriteUsage {
+    fn rows(&self) -> String {
+        let rows = self.rows.iter().map(|row| {
+            (
+                row::micros(row.at),
+                row.day.to_string(),
+                &row.key_id,
+                &row.user,
+                &row.run_id,
+                &row.provider,
+                &row.model,
+                row.role.name(),
+                row::count(row.usage.input_tokens),
+                row::count(row.usage.output_tokens),
+                row::count(row.usage.cached_tokens),
+                row::count(row.usage.reasoning_tokens),
+                u8::from(row.usage.estimated),
+            )
+        });
+        row::json(&rows.collect::<Vec<_>>())
+    }
+
+    /// What each day gains: settled and estimated.
+    fn sums(&self) -> String {
+        let mut sums = std::collections::BTreeMap::<(&KeyId, Date), (u64, u64)>::new();
+        for row in self.rows.iter() {
+            let sum = sums.entry((&row.key_id, row.day)).or_default();
+            sum.0 = sum.0.saturating_add(row.usage.total_tokens());
+        }
+        for (key_id, day, tokens) in &self.lost {
+            let sum = sums.entry((key_id, *day)).or_default();
+            sum.1 = sum.1.saturating_add(*tokens);
+        }
+        let sums = sums.into_iter().map(|((key_id, day), (settled, estimated))| {
+            (
+                key_id,
+                day.to_string(),
+                row::count(settled),
+                row::count(estimated),
+            )
+        });
+        row::json(&sums.collect::<Vec<_>>())
+    }
+}
+
+#[async_trait]
+impl Command for WriteUsage {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        let done = sqlx::query(WRITE)
+            .bind(self.rows())
+            .bind(self.sums())
+            .execute(connection)
+            .await;
+        done.map(drop).map_err(failed("writing usage"))
+    }
+}
+
+/// Reserves tokens of a day up to a point.
+pub(super) struct ReserveBlock {
+    pub(super) key_id: KeyId,
+    pub(super) day: Date,
+    pub(super) reserved_tokens: u64,
+}
+
+#[async_trait]
+impl Command for ReserveBlock {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        sqlx::query(RESERVE)
+            .bind(self.key_id.as_str().to_owned())
+            .bind(self.day.to_string())
+            .bind(row::count(self.reserved_tokens))
+            .execute(connection)
+            .await
+            .map(drop)
+            .map_err(failed("reserving tokens"))
+    }
+}
+
+/// Counts the block that a dead process left open as spent. Gives what is spent, and reserved.
+pub(super) struct LoadDay {
+    pub(super) key_id: KeyId,
+    pub(super) day: Date,
+}
+
+#[async_trait]
+impl Command for LoadDay {
+    type Output = (u64, u64);
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(u64, u64), StoreError> {
+        let reserved: Option<i64> = sqlx::query_scalar(LOAD)
+            .bind(self.key_id.as_str().to_owned())
+            .bind(self.day.to_string())
+            .fetch_optional(connection)
+            .await
+            .map_err(failed("reading a day's quota"))?;
+        let reserved = row::uncount(reserved.unwrap_or(0));
+        Ok((reserved, reserved))
+    }
+}
+
+/// Gives back what is reserved and not spent.
+pub(super) struct CloseBlock {
+    pub(super) key_id: KeyId,
+    pub(super) day: Date,
+}
+
+#[async_trait]
+impl Command for CloseBlock {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        sqlx::query(CLOSE)
+            .bind(self.key_id.as_str().to_owned())
+            .bind(self.day.to_string())
+            .execute(connection)
+            .await
+            .map(drop)
+            .map_err(failed("closing a quota block"))
+    }
+}
+
+/// Removes a batch of old rows, and with the last of them the sums of their days.
+pub(super) struct Prune {
+    pub(super) before: Date,
+}
+
+#[async_trait]
+impl Command for Prune {
+    type Output = u64;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
+        let before = self.before.to_string();
+        let rows = sqlx::query(PRUNE)
+            .bind(before.clone())
+            .bind(PRUNE_BATCH)
+            .execute(&mut *connection)
+            .await;
+        let gone = rows.map_err(failed("removing old usage"))?.rows_affected();
+        if gone < u64::from(PRUNE_BATCH) {
+            let days = sqlx::query(PRUNE_DAYS).bind(before).execute(connection).await;
+            days.map_err(failed("removing old usage"))?;
+        }
+        Ok(gone)
+    }
+}

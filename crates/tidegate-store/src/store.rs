@@ -1,0 +1,269 @@
+use std::{
+    collections::HashMap,
+    fs::File,
+    os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use sqlx::{SqliteConnection, SqlitePool};
+use tidegate_core::{
+    clock::{Clock, Timestamp},
+    error::StoreError,
+    id::{KeyId, UserId},
+};
+
+use crate::{
+    error::{Error, failed},
+    files,
+    keys::Touch,
+    ledger::Book,
+    options::Options,
+    row,
+    writer::{Command, Worker, Writer},
+};
+
+/// Last-used times that wait for the disk; a key beyond it is noted the next time it is used.
+const USES_MAX: usize = 10_000;
+
+const ERASE_RUNS: &str = "DELETE FROM runs WHERE key_id = $1 AND user_id = $2";
+const ERASE_HELD: &str = "DELETE FROM held_turns WHERE key_id = $1 AND user_id = $2";
+const UNLINK_USAGE: &str =
+    "UPDATE usage SET user_id = key_id WHERE key_id = $1 AND user_id = $2 AND user_id <> key_id";
+
+/// The database. A cheap handle: clones share everything.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    options: Options,
+    clock: Arc<dyn Clock>,
+    readers: SqlitePool,
+    writer: Writer,
+    book: Book,
+    uses: Mutex<HashMap<KeyId, Timestamp>>,
+    daemon: OnceLock<File>,
+    was_erased: AtomicBool,
+}
+
+/// What `doctor` wants to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// The database file.
+    pub path: PathBuf,
+    /// What SQLite found wrong with the file; empty where it is sound.
+    pub faults: Vec<String>,
+    /// The newest migration that has run.
+    pub schema_version: i64,
+    /// Why nothing can be written, if so.
+    pub write_fault: Option<String>,
+    /// Whether the file is readable or writable for other users of the machine.
+    pub is_exposed: bool,
+    /// The size of the file, without its log.
+    pub size_bytes: u64,
+    /// Room on the disk for this user, where the system says.
+    pub free_bytes: Option<u64>,
+}
+
+/// What was erased of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Erased {
+    /// Runs, with their journals.
+    pub runs: u64,
+    /// Held turns.
+    pub held_turns: u64,
+    /// Usage rows that now name the key alone.
+    pub usage_rows: u64,
+}
+
+impl Store {
+    /// Opens the database, making and migrating it as needed. Nothing is written until the [`Worker`] runs.
+    pub async fn open(options: Options, clock: Arc<dyn Clock>) -> Result<(Self, Worker), Error> {
+        let path = options.path.clone();
+        let refused = |error: sqlx::Error| Error::database(&path, &error);
+        files::create_private(&path)?;
+        let mut connection = files::writer(&options).await.map_err(refused)?;
+        files::migrate(&mut connection, &path).await?;
+        let maintenance = files::writer(&options).await.map_err(refused)?;
+
+        let timeout = Duration::from_millis(options.write_timeout_ms);
+        let flush_interval = Duration::from_millis(options.flush_interval_ms);
+        let (writer, queue) = Writer::new(options.write_queue_max, timeout);
+        let inner = Inner {
+            readers: files::readers(&options),
+            writer,
+            book: Book::new(&options),
+            uses: Mutex::default(),
+            daemon: OnceLock::new(),
+            was_erased: AtomicBool::new(false),
+            clock,
+            options,
+        };
+        let store = Self {
+            inner: Arc::new(inner),
+        };
+        store.expect_days().await.map_err(refused)?;
+        let worker = Worker::new(store.clone(), queue, connection, maintenance, flush_interval);
+        Ok((store, worker))
+    }
+
+    /// Makes this process the database's daemon, until all handles are gone or it ends; an error where
+    /// another one lives. A daemon may close what its predecessor left open.
+    pub fn lock_daemon(&self) -> Result<(), Error> {
+        if self.is_daemon() {
+            return Ok(());
+        }
+        let lock = files::lock_daemon(&self.options().path)?;
+        // Two tasks cannot both get here: the second one's attempt at the file was refused.
+        drop(self.inner.daemon.set(lock));
+        Ok(())
+    }
+
+    /// Looks the database over: soundness, schema, whether it can be written, room on the disk.
+    pub async fn check(&self) -> Result<Check, Error> {
+        let path = self.options().path.clone();
+        let refused = |error: sqlx::Error| Error::database(&path, &error);
+        let found: Vec<String> = sqlx::query_scalar("PRAGMA quick_check(10)")
+            .fetch_all(self.readers())
+            .await
+            .map_err(refused)?;
+        let schema_version: i64 =
+            sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success")
+                .fetch_one(self.readers())
+                .await
+                .map_err(refused)?;
+        let write_fault = self
+            .writer()
+            .run(Probe)
+            .await
+            .err()
+            .map(|error| error.to_string());
+        let file = std::fs::metadata(&path).map_err(|source| Error::File {
+            path: path.clone(),
+            source,
+        })?;
+        let free_bytes = rustix::fs::statvfs(&path).ok();
+        Ok(Check {
+            faults: found.into_iter().filter(|line| line != "ok").collect(),
+            schema_version,
+            write_fault,
+            is_exposed: file.permissions().mode() & 0o077 != 0,
+            size_bytes: file.len(),
+            free_bytes: free_bytes.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+            path,
+        })
+    }
+
+    /// Erases what is stored of a person's words: runs with their journals, also running ones, and held
+    /// turns. Usage stays for the key's books, without the person's name. Within a
+    /// flush interval the text is gone from the files too.
+    pub async fn erase_user(&self, key_id: &KeyId, user: &UserId) -> Result<Erased, StoreError> {
+        self.flush_rows().await?;
+        let erased = self
+            .writer()
+            .run(Erase {
+                key_id: key_id.clone(),
+                user: user.clone(),
+            })
+            .await?;
+        self.inner.was_erased.store(true, Ordering::Release);
+        Ok(erased)
+    }
+
+    /// Whether something was erased since the last call.
+    pub(crate) fn take_was_erased(&self) -> bool {
+        self.inner.was_erased.swap(false, Ordering::AcqRel)
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        self.inner.clock.as_ref()
+    }
+
+    pub(crate) fn readers(&self) -> &SqlitePool {
+        &self.inner.readers
+    }
+
+    pub(crate) fn writer(&self) -> &Writer {
+        &self.inner.writer
+    }
+
+    pub(crate) fn book(&self) -> &Book {
+        &self.inner.book
+    }
+
+    pub(crate) fn is_daemon(&self) -> bool {
+        self.inner.daemon.get().is_some()
+    }
+
+    /// Remembers that a key was used, until the next flush.
+    pub(crate) fn note_use(&self, id: &KeyId, at: Timestamp) {
+        let mut uses = self.inner.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = uses.get_mut(id) {
+            *last = at.max(*last);
+        } else if uses.len() < USES_MAX {
+            uses.insert(id.clone(), at);
+        }
+    }
+
+    /// Writes last-used times.
+    pub(crate) async fn flush_uses(&self) -> Result<(), StoreError> {
+        let uses = std::mem::take(&mut *self.inner.uses.lock().unwrap_or_else(PoisonError::into_inner));
+        if uses.is_empty() {
+            return Ok(());
+        }
+        let uses = uses.into_iter().map(|(id, at)| (id, row::micros(at))).collect();
+        self.writer().run(Touch { uses }).await
+    }
+}
+
+/// Writes nothing; its transaction shows whether something could be written.
+struct Probe;
+
+#[async_trait]
+impl Command for Probe {
+    type Output = ();
+
+    async fn apply(&self, _: &mut SqliteConnection) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+struct Erase {
+    key_id: KeyId,
+    user: UserId,
+}
+
+#[async_trait]
+impl Command for Erase {
+    type Output = Erased;
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Erased, StoreError> {
+        let mut counts = [0; 3];
+        for (count, sql) in counts.iter_mut().zip([ERASE_RUNS, ERASE_HELD, UNLINK_USAGE]) {
+            let done = sqlx::query(sql)
+                .bind(self.key_id.as_str().to_owned())
+                .bind(self.user.as_str().to_owned())
+                .execute(&mut *connection)
+                .await;
+            *count = done.map_err(failed("erasing a person's data"))?.rows_affected();
+        }
+        let [runs, held_turns, usage_rows] = counts;
+        Ok(Erased {
+            runs,
+            held_turns,
+            usage_rows,
+        })
+    }
+}

@@ -1,0 +1,362 @@
+//! The one writer: a bounded queue of commands, committed in groups.
+//!
+//! A caller's write is answered after its commit. While one transaction is being committed others queue up
+//! and share the next one, so that the cost of a commit is divided by the number of callers. A command that
+//! fails takes its neighbours' transaction with it; then each of them runs again in a transaction of its own,
+//! and only the culprit is told of its error. A command is therefore written so that it can run twice.
+
+use std::{
+    fmt,
+    future::Future,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
+use tidegate_core::error::StoreError;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::{error::failed, store::Store};
+
+/// Commands in one transaction at most, so that the first of them does not wait long for the last.
+const BATCH_MAX: usize = 128;
+/// A transaction that takes longer than this is worth a line in the log.
+const SLOW: Duration = Duration::from_secs(1);
+/// Transactions after which the log is moved into the database file.
+const CHECKPOINT_EVERY: u64 = 500;
+
+/// Something to write. It may run more than once, each time in a fresh transaction.
+#[async_trait]
+pub(crate) trait Command: Send + Sync + 'static {
+    /// What the caller gets after the commit.
+    type Output: Send + 'static;
+
+    /// Writes.
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Self::Output, StoreError>;
+
+    /// Does the same with its own transaction around it, in one round trip to the database's thread instead
+    /// of three; `None` where a command has no such form. For the commands of every request.
+    async fn apply_alone(&self, _: &mut SqliteConnection) -> Option<Result<Self::Output, StoreError>> {
+        None
+    }
+}
+
+/// The two forms of a hot command's statements: within a transaction, and with one of its own.
+macro_rules! statements {
+    ($(#[$doc:meta])* $within:ident, $alone:ident = $sql:literal) => {
+        $(#[$doc])*
+        const $within: &str = $sql;
+        const $alone: &str = concat!("BEGIN IMMEDIATE; ", $sql, "; COMMIT");
+    };
+}
+pub(crate) use statements;
+
+/// A command in the queue, its types forgotten.
+#[async_trait]
+trait Job: Send {
+    async fn apply(&mut self, connection: &mut SqliteConnection) -> Result<(), StoreError>;
+    async fn apply_alone(&mut self, connection: &mut SqliteConnection) -> Option<Result<(), StoreError>>;
+    fn answer(self: Box<Self>, end: Result<(), StoreError>);
+}
+
+struct Queued<C: Command> {
+    command: C,
+    output: Option<C::Output>,
+    reply: oneshot::Sender<Result<C::Output, StoreError>>,
+}
+
+#[async_trait]
+impl<C: Command> Job for Queued<C> {
+    async fn apply(&mut self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        self.output = Some(self.command.apply(connection).await?);
+        Ok(())
+    }
+
+    async fn apply_alone(&mut self, connection: &mut SqliteConnection) -> Option<Result<(), StoreError>> {
+        let done = self.command.apply_alone(connection).await?;
+        Some(done.map(|output| self.output = Some(output)))
+    }
+
+    fn answer(self: Box<Self>, end: Result<(), StoreError>) {
+        let Self { output, reply, .. } = *self;
+        // A caller who has gone away does not need the answer; the write stands.
+        drop(reply.send(end.and_then(|()| output.ok_or_else(stopped))));
+    }
+}
+
+fn stopped() -> StoreError {
+    StoreError::Internal("the writer has stopped; the process is shutting down".to_owned())
+}
+
+/// The way into the queue.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    queue: mpsc::Sender<Box<dyn Job>>,
+    timeout: Duration,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("free", &self.queue.capacity())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    /// A writer and the end of the queue that a [`Worker`] empties.
+    pub(crate) fn new(queue_max: usize, timeout: Duration) -> (Self, Queue) {
+        let (queue, jobs) = mpsc::channel(queue_max.max(1));
+        (Self { queue, timeout }, Queue { jobs })
+    }
+
+    /// Commands in the queue.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
+    }
+
+    /// Runs a command and waits for its commit, for a bounded time. After a timeout the write may still happen.
+    pub(crate) async fn run<C: Command>(&self, command: C) -> Result<C::Output, StoreError> {
+        tokio::time::timeout(self.timeout, self.run_to_end(command))
+            .await
+            .unwrap_or_else(|_| {
+                let text = "the database did not take a write in time; see whether its disk is overloaded";
+                Err(StoreError::Internal(text.to_owned()))
+            })
+    }
+
+    /// Like [`Writer::run`], for a caller who must know whether the write happened. What bounds it is that
+    /// the worker gives up on each transaction after the busy timeout.
+    pub(crate) async fn run_to_end<C: Command>(&self, command: C) -> Result<C::Output, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(Queued {
+            command,
+            output: None,
+            reply,
+        });
+        self.queue.send(job).await.map_err(|_| stopped())?;
+        answer.await.map_err(|_| stopped())?
+    }
+}
+
+/// The receiving end of the queue.
+pub(crate) struct Queue {
+    jobs: mpsc::Receiver<Box<dyn Job>>,
+}
+
+/// The task behind a [`Store`]: it owns the only connection that writes. Nothing is written unless
+/// [`Worker::run`] runs.
+pub struct Worker {
+    store: Store,
+    queue: Queue,
+    connection: SqliteConnection,
+    maintenance: SqliteConnection,
+    flush_interval: Duration,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(
+        store: Store,
+        queue: Queue,
+        connection: SqliteConnection,
+        maintenance: SqliteConnection,
+        flush_interval: Duration,
+    ) -> Self {
+        Self {
+            store,
+            queue,
+            connection,
+            maintenance,
+            flush_interval,
+        }
+    }
+
+    /// Writes until `shutdown`; then books what is left, closes the open quota blocks, empties the queue, closes
+    /// the database and ends. Spawn it on a task tracker, and cancel it after everything that uses the store has ended.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let Self {
+            store,
+            queue,
+            mut connection,
+            maintenance,
+            flush_interval,
+        } = self;
+        let flushed = CancellationToken::new();
+        let commits = AtomicU64::new(0);
+        let writing = write_all(queue, &mut connection, &commits, &flushed);
+        let keeping = async {
+            keep(&store, maintenance, flush_interval, &commits, &shutdown).await;
+            flushed.cancel();
+        };
+        tokio::join!(writing, keeping);
+        // The writer goes last: the last connection to go tidies the log away.
+        store.readers().close().await;
+        if let Err(error) = connection.close().await {
+            tracing::warn!(%error, "the database did not close cleanly; it recovers by itself at the next start");
+        }
+        tracing::debug!("the database writer has ended");
+    }
+}
+
+/// Books usage every interval, and moves the log into the file away from the commits.
+async fn keep(
+    store: &Store,
+    mut maintenance: SqliteConnection,
+    interval: Duration,
+    commits: &AtomicU64,
+    shutdown: &CancellationToken,
+) {
+    let mut tick = tokio::time::interval(interval.max(Duration::from_millis(1)));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut moved_at = 0;
+    while shutdown.run_until_cancelled(tick.tick()).await.is_some() {
+        warn(
+            "usage is not on the disk yet and will be tried again",
+            store.flush_tick(),
+        )
+        .await;
+        let now = commits.load(Ordering::Relaxed);
+        if store.take_was_erased() {
+            // What was erased must not stay readable in the log.
+            let moving = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut maintenance);
+            warn(
+                "erased text may stay in the database log until the next restart",
+                moving,
+            )
+            .await;
+        } else if now.saturating_sub(moved_at) >= CHECKPOINT_EVERY {
+            moved_at = now;
+            let moving = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut maintenance);
+            warn("the database log was not moved into the file", moving).await;
+        }
+    }
+    warn(
+        "the last usage rows are lost; they will count as spent",
+        store.flush_last(),
+    )
+    .await;
+    warn("a database connection did not close", maintenance.close()).await;
+}
+
+async fn warn<T, E: fmt::Display>(what: &'static str, work: impl Future<Output = Result<T, E>>) {
+    if let Err(error) = work.await {
+        tracing::warn!(%error, "{what}");
+    }
+}
+
+/// Commits what is queued until `end` and the queue is empty.
+async fn write_all(
+    Queue { mut jobs }: Queue,
+    connection: &mut SqliteConnection,
+    commits: &AtomicU64,
+    end: &CancellationToken,
+) {
+    let mut batch = Vec::with_capacity(BATCH_MAX);
+    loop {
+        let received = end
+            .run_until_cancelled(jobs.recv_many(&mut batch, BATCH_MAX))
+            .await;
+        if received.is_none() {
+            break;
+        }
+        commit(connection, &mut batch).await;
+        commits.fetch_add(1, Ordering::Relaxed);
+    }
+    jobs.close();
+    while jobs.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        commit(connection, &mut batch).await;
+    }
+}
+
+/// Runs a batch in one transaction, or, where one of them fails, each in its own.
+async fn commit(connection: &mut SqliteConnection, batch: &mut Vec<Box<dyn Job>>) {
+    let begun = Instant::now();
+    let count = batch.len();
+    let end = match batch.as_mut_slice() {
+        [job] => alone(connection, job).await,
+        jobs => together(connection, jobs).await,
+    };
+    match end {
+        Ok(()) => batch.drain(..).for_each(|job| job.answer(Ok(()))),
+        // Nothing could begin: there is no culprit among them, and each would wait as long again.
+        Err(Failure::Begin(error)) => batch.drain(..).for_each(|job| job.answer(Err(error.clone()))),
+        Err(Failure::Within(error)) if count == 1 => {
+            batch.drain(..).for_each(|job| job.answer(Err(error.clone())));
+        }
+        Err(Failure::Within(_)) => {
+            for mut job in batch.drain(..) {
+                let end = together(connection, std::slice::from_mut(&mut job)).await;
+                job.answer(end.map_err(Failure::into_error));
+            }
+        }
+    }
+    if begun.elapsed() > SLOW {
+        let elapsed_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::warn!(
+            elapsed_ms,
+            commands = count,
+            "a database transaction was slow; see whether the disk is overloaded"
+        );
+    }
+}
+
+enum Failure {
+    /// The transaction did not begin.
+    Begin(StoreError),
+    /// A command or the commit failed; all of it is rolled back.
+    Within(StoreError),
+}
+
+impl Failure {
+    fn into_error(self) -> StoreError {
+        match self {
+            Self::Begin(error) | Self::Within(error) => error,
+        }
+    }
+}
+
+async fn alone(connection: &mut SqliteConnection, job: &mut Box<dyn Job>) -> Result<(), Failure> {
+    match job.apply_alone(connection).await {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) => {
+            // Where it failed before its BEGIN or in its COMMIT there may be nothing to roll back.
+            if let Err(error) = sqlx::query("ROLLBACK").execute(connection).await {
+                tracing::debug!(%error, "there was no transaction to roll back");
+            }
+            Err(Failure::Within(error))
+        }
+        None => together(connection, std::slice::from_mut(job)).await,
+    }
+}
+
+async fn together(connection: &mut SqliteConnection, jobs: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+    // IMMEDIATE: a transaction that reads first and writes later would fail at once, whatever the busy
+    // timeout, if another process commits in between.
+    let mut transaction: Transaction<'_, Sqlite> = connection
+        .begin_with("BEGIN IMMEDIATE")
+        .await
+        .map_err(|error| Failure::Begin(failed("starting a transaction")(error)))?;
+    for job in jobs {
+        if let Err(error) = job.apply(&mut transaction).await {
+            if let Err(error) = transaction.rollback().await {
+                tracing::warn!(%error, "a database transaction could not be rolled back");
+            }
+            return Err(Failure::Within(error));
+        }
+    }
+    transaction
+        .commit()
+        .await
+        .map_err(|error| Failure::Within(failed("committing")(error)))
+}

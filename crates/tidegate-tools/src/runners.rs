@@ -1,0 +1,86 @@
+//! The runners: one file a mode. A runner gets arguments that passed its row and a call that passed the gate.
+
+pub(crate) mod calculate;
+pub(crate) mod command;
+pub(crate) mod current_time;
+pub(crate) mod files;
+pub(crate) mod http;
+pub(crate) mod study_plan;
+
+use tidegate_core::tool::{ParameterType, ToolMode};
+use tidegate_gate::Access;
+
+/// A parameter that a mode's runner reads by name.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) name: &'static str,
+    pub(crate) kind: ParameterType,
+    pub(crate) required: bool,
+    /// What the call wants of the path, where the parameter is one.
+    pub(crate) access: Option<Access>,
+}
+
+impl Slot {
+    const fn needed(name: &'static str, kind: ParameterType) -> Self {
+        Self {
+            name,
+            kind,
+            required: true,
+            access: None,
+        }
+    }
+
+    const fn optional(name: &'static str, kind: ParameterType) -> Self {
+        Self {
+            name,
+            kind,
+            required: false,
+            access: None,
+        }
+    }
+
+    const fn path(required: bool, access: Access) -> Self {
+        Self {
+            name: "path",
+            kind: ParameterType::String,
+            required,
+            access: Some(access),
+        }
+    }
+}
+
+/// The parameters that a row of this mode may have; `None` where its template decides.
+pub(crate) fn slots(mode: ToolMode) -> Option<&'static [Slot]> {
+    use ParameterType::{Integer, String, StringList};
+    const READ: &[Slot] = &[
+        Slot::path(true, Access::Read),
+        Slot::optional("start_line", Integer),
+        Slot::optional("lines_max", Integer),
+    ];
+    const LIST: &[Slot] = &[Slot::path(false, Access::List), Slot::optional("pattern", String)];
+    const WRITE: &[Slot] = &[Slot::path(true, Access::Write), Slot::needed("content", String)];
+    const CALCULATE: &[Slot] = &[Slot::needed("expression", String)];
+    const TIME: &[Slot] = &[Slot::optional("time_zone", String)];
+    const PLAN: &[Slot] = &[
+        Slot::needed("subject", String),
+        Slot::optional("level", String),
+        Slot::optional("weeks", Integer),
+        Slot::optional("knowledge_gaps", StringList),
+    ];
+    const LAST: &[Slot] = &[
+        Slot::optional("ref", String),
+        Slot::optional("offset", Integer),
+        Slot::optional("length", Integer),
+    ];
+    match mode {
+        ToolMode::ReadText => Some(READ),
+        ToolMode::ListFiles => Some(LIST),
+        ToolMode::WriteText => Some(WRITE),
+        ToolMode::Calculate => Some(CALCULATE),
+        ToolMode::CurrentTime => Some(TIME),
+        ToolMode::StudyPlan => Some(PLAN),
+        ToolMode::LastOutput => Some(LAST),
+        ToolMode::Introspect => Some(&[]),
+        ToolMode::Command | ToolMode::HttpGet | ToolMode::HttpPost => None,
+    }
+}

@@ -1,0 +1,63 @@
+//! What is still missing, for `/health/ready`. Strangers read it: no path, no host, no id.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tidegate_core::port::{KeyStore, LineLog, PageRequest};
+use tidegate_engine::Engine;
+
+use crate::http::{ReadinessItem, ReadinessSource};
+
+/// Knows what is in place.
+#[derive(Debug)]
+pub(super) struct Readiness {
+    pub(super) keys: Arc<dyn KeyStore>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) missing_model: Option<String>,
+    pub(super) logs: Vec<Arc<dyn LineLog>>,
+}
+
+#[async_trait]
+impl ReadinessSource for Readiness {
+    async fn readiness(&self) -> Vec<ReadinessItem> {
+        let first = PageRequest {
+            after: None,
+            limit: 1,
+            newest_first: false,
+        };
+        let database = self.keys.list(&first).await;
+        let faults = self.engine.faults();
+        let dropped: u64 = self.logs.iter().map(|log| log.dropped()).sum();
+        vec![
+            ReadinessItem {
+                name: "database",
+                ok: database.is_ok(),
+                message: if database.is_ok() {
+                    String::new()
+                } else {
+                    "the database does not answer; `tidegate doctor` says why".into()
+                },
+            },
+            ReadinessItem {
+                name: "model",
+                ok: self.missing_model.is_none(),
+                message: self.missing_model.clone().unwrap_or_default(),
+            },
+            // A fault here is shown and stops nothing: the last good version is served.
+            ReadinessItem {
+                name: "instructions",
+                ok: true,
+                message: faults.join("; "),
+            },
+            ReadinessItem {
+                name: "logs",
+                ok: true,
+                message: if dropped == 0 {
+                    String::new()
+                } else {
+                    format!("{dropped} log lines were lost; the disk is full, slow or not writable")
+                },
+            },
+        ]
+    }
+}

@@ -1,0 +1,226 @@
+//! The command line: names, flags and help.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A self-hosted agent server that speaks the OpenAI API.
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, about, disable_help_subcommand = true)]
+pub struct Arguments {
+    /// What applies to every command.
+    #[command(flatten)]
+    pub common: Common,
+    /// What to do; without one, `serve`.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Flags of every command.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Common {
+    /// Configuration file; else TIDEGATE_CONFIG, else ./tidegate.toml where there is one
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Folder of the database (`data_dir`)
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub data_dir: Option<String>,
+    /// Address and port to listen on (`server.bind`)
+    #[arg(long, global = true, value_name = "ADDRESS")]
+    pub bind: Option<String>,
+    /// Any setting for this call, such as `--set engine.rounds_max=5`
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    pub settings: Vec<String>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the server (the default)
+    Serve,
+    /// Create, list, change and revoke API keys; works while the server runs
+    #[command(subcommand)]
+    Keys(Keys),
+    /// Show the configuration in effect, without secrets
+    Config(Config),
+    /// Check configuration, disk, database, model and files, and say how to fix what is wrong
+    Doctor(Doctor),
+    /// Print the OpenAPI document of the HTTP API
+    Openapi,
+    /// Show which parts a request's system prompt would have, never their text
+    Prompt(Prompt),
+    /// Write the instructions, skills and sample documents that are not there yet
+    Init(Init),
+    /// Print the version
+    Version,
+}
+
+/// What to do with keys.
+#[derive(Debug, Subcommand)]
+pub enum Keys {
+    /// Create a key and print it, this once
+    Create(Create),
+    /// List keys, oldest first
+    List(Output),
+    /// Show one key
+    Show(OneKey),
+    /// Remove a key for good
+    Revoke(OneKey),
+    /// Replace a key's secret and print the new key, this once
+    Rotate(Rotate),
+    /// Switch a key on
+    Enable(OneKey),
+    /// Switch a key off
+    Disable(OneKey),
+    /// Print a fresh key without storing it, for TIDEGATE_BOOTSTRAP_KEY
+    Generate,
+}
+
+/// `keys create`.
+#[derive(Debug, Args)]
+pub struct Create {
+    /// A name, for people
+    #[arg(long)]
+    pub name: String,
+    /// What it opens; repeat for several [default: chat and tools]
+    #[arg(long = "scope", value_enum)]
+    pub scopes: Vec<ScopeName>,
+    /// The most its runs may do
+    #[arg(long, value_enum, default_value = "readonly")]
+    pub mode: ModeName,
+    /// When it ends: a date (2027-01-31), a time (2027-01-31T12:00:00Z) or a span (90d, 12h)
+    #[arg(long, value_name = "WHEN")]
+    pub expires: Option<String>,
+    /// Requests a minute
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rpm: Option<u32>,
+    /// Tokens a day
+    #[arg(long, value_name = "N")]
+    pub tokens_per_day: Option<u64>,
+    /// A model it may use; repeat for several [default: all]
+    #[arg(long = "model", value_name = "MODEL")]
+    pub models: Vec<String>,
+    /// A server tool it may use; repeat for several [default: all]
+    #[arg(long = "tool", value_name = "TOOL")]
+    pub tools: Vec<String>,
+    /// A pair of your own; repeat for several
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub metadata: Vec<String>,
+    /// How to print
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// A command about one key.
+#[derive(Debug, Args)]
+pub struct OneKey {
+    /// The key's public id, as `keys list` shows it
+    pub id: String,
+    /// How to print
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `keys rotate`.
+#[derive(Debug, Args)]
+pub struct Rotate {
+    /// The key's public id, as `keys list` shows it
+    pub id: String,
+    /// How long the old secret still opens: a span such as 30m, 24h or 7d [default: `server.rotation_grace_s`]
+    #[arg(long, value_name = "SPAN")]
+    pub grace: Option<String>,
+    /// How to print
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `config`.
+#[derive(Debug, Args)]
+pub struct Config {
+    /// Print every setting with its default, type and a sentence
+    #[arg(long, conflicts_with = "check")]
+    pub reference: bool,
+    /// Only say what is wrong; exit code 1 if the server would not start
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// How to print
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `prompt`.
+#[derive(Debug, Args)]
+pub struct Prompt {
+    /// The end user the request would name
+    #[arg(long)]
+    pub user: Option<String>,
+    /// What the person would write
+    #[arg(long)]
+    pub message: String,
+    /// How to print
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Where [default: the `home` of the configuration]
+    pub folder: Option<PathBuf>,
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Output {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A scope on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScopeName {
+    /// Talk to the agent.
+    Chat,
+    /// Use the server's tools.
+    Tools,
+    /// Manage keys.
+    Admin,
+}
+
+/// A mode on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ModeName {
+    /// Reads only.
+    PlanOnly,
+    /// Reads; changes need an approval.
+    Readonly,
+    /// No questions; floors hold.
+    FullAuto,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn no_command_serves_and_flags_go_anywhere() {
+        let arguments = Arguments::try_parse_from(["tidegate", "--bind", "127.0.0.1:0"]).unwrap();
+        assert!(arguments.command.is_none());
+        let arguments = Arguments::try_parse_from(["tidegate", "serve", "--bind", "127.0.0.1:0"]).unwrap();
+        assert_eq!(arguments.common.bind.as_deref(), Some("127.0.0.1:0"));
+        assert!(matches!(arguments.command, Some(Command::Serve)));
+    }
+}

@@ -1,0 +1,326 @@
+//! `tidegate keys`: straight on the database, also while the daemon runs; it sees every change on the next
+//! request.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::{Value, json};
+use tidegate_core::{
+    caller::{Mode, Scope, Scopes},
+    clock::{Clock, Entropy, Timestamp},
+    id::KeyId,
+    key::{KeyPolicy, KeyRecord},
+    port::{KeyStore, PageRequest},
+    secret::PlainKey,
+};
+
+use super::{
+    args::{Create, Keys, ModeName, OneKey, Output, Rotate, ScopeName},
+    error::Error,
+    output::{self, Out},
+    when,
+};
+use crate::keys;
+
+/// Keys that are fetched at a time.
+const PAGE_KEYS: u32 = 100;
+
+/// Pairs of metadata a key may have, and characters of a name, key or value.
+const METADATA_PAIRS_MAX: usize = 16;
+const TEXT_CHARS_MAX: usize = 256;
+
+/// What the commands work with.
+#[derive(Debug, Clone, Copy)]
+pub struct Desk<'d> {
+    /// The keys.
+    pub store: &'d dyn KeyStore,
+    /// The wall clock.
+    pub clock: &'d dyn Clock,
+    /// Chance.
+    pub entropy: &'d dyn Entropy,
+    /// How long a rotated key's old secret opens where no time is named.
+    pub rotation_grace: Duration,
+}
+
+impl Desk<'_> {
+    /// Does what was asked.
+    pub async fn run(&self, command: &Keys, out: Out<'_>) -> Result<(), Error> {
+        match command {
+            Keys::Create(create) => self.create(create, out).await,
+            Keys::List(output) => self.list(*output, out).await,
+            Keys::Show(one) => self.show(one, out).await,
+            Keys::Revoke(one) => self.revoke(one, out).await,
+            Keys::Rotate(rotate) => self.rotate(rotate, out).await,
+            Keys::Enable(one) => self.switch(one, true, out).await,
+            Keys::Disable(one) => self.switch(one, false, out).await,
+            Keys::Generate => generate(self.entropy, out),
+        }
+    }
+
+    async fn create(&self, create: &Create, out: Out<'_>) -> Result<(), Error> {
+        let now = self.clock.now();
+        let policy = policy(create, self.clock).map_err(Error::Usage)?;
+        let (id, plain) = keys::generate(self.entropy);
+        let record = KeyRecord {
+            id,
+            hash: keys::hash(&plain),
+            previous: None,
+            created_at: now,
+            last_used_at: None,
+            policy,
+        };
+        self.store.insert(&record).await?;
+        print_new(&record, &plain, create.output, out)
+    }
+
+    async fn list(&self, output: Output, out: Out<'_>) -> Result<(), Error> {
+        let mut keys = Vec::new();
+        let mut after = None;
+        loop {
+            let page = PageRequest {
+                after,
+                limit: PAGE_KEYS,
+                newest_first: false,
+            };
+            let page = self.store.list(&page).await?;
+            after = page.keys.last().map(|key| key.id.clone());
+            keys.extend(page.keys);
+            if !page.has_more || after.is_none() {
+                break;
+            }
+        }
+        if output.json {
+            let views: Vec<Value> = keys.iter().map(view).collect();
+            return Ok(output::json(out, &views)?);
+        }
+        if keys.is_empty() {
+            return Ok(writeln!(out, "There are no keys; make one with `tidegate keys create --name NAME`.")?);
+        }
+        let now = self.clock.now();
+        let rows: Vec<_> = keys.iter().map(|key| row(key, now)).collect();
+        let head = ["ID", "NAME", "STATE", "SCOPES", "MODE", "EXPIRES", "LAST USED"];
+        Ok(output::columns(out, &head, &rows)?)
+    }
+
+    async fn show(&self, one: &OneKey, out: Out<'_>) -> Result<(), Error> {
+        let key = self.find(&one.id).await?;
+        print_one(&key, one.output, out)
+    }
+
+    async fn revoke(&self, one: &OneKey, out: Out<'_>) -> Result<(), Error> {
+        let id = id_of(&one.id);
+        if !self.store.delete(&id).await? {
+            return Err(unknown(&id));
+        }
+        if one.output.json {
+            return Ok(output::json(out, &json!({"id": id.as_str(), "deleted": true}))?);
+        }
+        Ok(writeln!(out, "Key {id} is gone; its next request is refused.")?)
+    }
+
+    async fn rotate(&self, rotate: &Rotate, out: Out<'_>) -> Result<(), Error> {
+        let id = id_of(&rotate.id);
+        let grace = match &rotate.grace {
+            Some(text) => when::span(text).map_err(Error::Usage)?,
+            None => self.rotation_grace,
+        };
+        let until = self
+            .clock
+            .now()
+            .checked_add(jiff::SignedDuration::try_from(grace).unwrap_or(jiff::SignedDuration::MAX))
+            .map_err(|_| Error::Usage("the grace time is out of range".into()))?;
+        let plain = keys::generate_for(&id, self.entropy);
+        let record = self
+            .store
+            .rotate(&id, keys::hash(&plain), until)
+            .await?
+            .ok_or_else(|| unknown(&id))?;
+        print_new(&record, &plain, rotate.output, &mut *out)?;
+        if !rotate.output.json {
+            writeln!(out, "The old secret opens until {until}.")?;
+        }
+        Ok(())
+    }
+
+    async fn switch(&self, one: &OneKey, enabled: bool, out: Out<'_>) -> Result<(), Error> {
+        let key = self.find(&one.id).await?;
+        let policy = KeyPolicy { enabled, ..key.policy };
+        let key = self.store.set_policy(&key.id, &policy).await?.ok_or_else(|| unknown(&key.id))?;
+        print_one(&key, one.output, out)
+    }
+
+    async fn find(&self, text: &str) -> Result<KeyRecord, Error> {
+        let id = id_of(text);
+        self.store.find(&id).await?.ok_or_else(|| unknown(&id))
+    }
+}
+
+/// `keys generate`: needs no database.
+pub fn generate(entropy: &dyn Entropy, out: Out<'_>) -> Result<(), Error> {
+    let (_, plain) = keys::generate(entropy);
+    Ok(writeln!(out, "{}", plain.expose())?)
+}
+
+/// The public id in what was typed: the id itself, or `tg_ID…`. A secret that was pasted goes no further.
+fn id_of(text: &str) -> KeyId {
+    let text = text.strip_prefix(keys::PREFIX).unwrap_or(text);
+    KeyId::new(text.split_once('_').map_or(text, |(id, _)| id))
+}
+
+fn unknown(id: &KeyId) -> Error {
+    Error::NotFound(format!(
+        "there is no key `{}`; `tidegate keys list` shows them",
+        output::plain(id.as_str())
+    ))
+}
+
+fn policy(create: &Create, clock: &dyn Clock) -> Result<KeyPolicy, String> {
+    short("--name", &create.name)?;
+    let now = clock.now();
+    let expires_at = create
+        .expires
+        .as_deref()
+        .map(|text| when::moment(text, now, &clock.time_zone()))
+        .transpose()?;
+    if expires_at.is_some_and(|time| time <= now) {
+        return Err("--expires is in the past".into());
+    }
+    let mut metadata = BTreeMap::new();
+    for pair in &create.metadata {
+        let (name, value) = pair
+            .split_once('=')
+            .ok_or_else(|| format!("--metadata `{}` has no `=`; write KEY=VALUE", output::plain(pair)))?;
+        short("--metadata", name)?;
+        short("--metadata", value)?;
+        metadata.insert(name.to_owned(), value.to_owned());
+    }
+    if metadata.len() > METADATA_PAIRS_MAX {
+        return Err(format!("a key has at most {METADATA_PAIRS_MAX} pairs of metadata"));
+    }
+    let scopes: Scopes = if create.scopes.is_empty() {
+        [Scope::Chat, Scope::Tools].into()
+    } else {
+        create.scopes.iter().map(|scope| scope_of(*scope)).collect()
+    };
+    let listed = |items: &[String]| (!items.is_empty()).then(|| items.to_vec());
+    Ok(KeyPolicy {
+        scopes,
+        expires_at,
+        requests_per_minute: create.rpm,
+        tokens_per_day: create.tokens_per_day,
+        models: listed(&create.models),
+        tools: listed(&create.tools),
+        mode_ceiling: mode_of(create.mode),
+        metadata,
+        ..KeyPolicy::new(create.name.trim())
+    })
+}
+
+fn short(flag: &str, text: &str) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err(format!("{flag} may not be empty"));
+    }
+    if text.chars().count() > TEXT_CHARS_MAX || text.chars().any(char::is_control) {
+        return Err(format!("{flag} takes at most {TEXT_CHARS_MAX} characters and no control characters"));
+    }
+    Ok(())
+}
+
+fn scope_of(name: ScopeName) -> Scope {
+    match name {
+        ScopeName::Chat => Scope::Chat,
+        ScopeName::Tools => Scope::Tools,
+        ScopeName::Admin => Scope::Admin,
+    }
+}
+
+fn mode_of(name: ModeName) -> Mode {
+    match name {
+        ModeName::PlanOnly => Mode::PlanOnly,
+        ModeName::Readonly => Mode::ReadOnly,
+        ModeName::FullAuto => Mode::FullAuto,
+    }
+}
+
+/// A key as JSON. The secret is not in the record, so it cannot be here.
+fn view(key: &KeyRecord) -> Value {
+    let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
+    let policy = &key.policy;
+    json!({
+        "id": key.id.as_str(),
+        "name": policy.name,
+        "enabled": policy.enabled,
+        "scopes": policy.scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>(),
+        "permission_mode_ceiling": policy.mode_ceiling.name(),
+        "created_at": key.created_at.to_string(),
+        "last_used_at": time(key.last_used_at),
+        "expires_at": time(policy.expires_at),
+        "requests_per_minute": policy.requests_per_minute,
+        "tokens_per_day": policy.tokens_per_day,
+        "models": policy.models,
+        "tools": policy.tools,
+        "on_disconnect": policy.on_disconnect,
+        "metadata": policy.metadata,
+        "old_secret_valid_until": time(key.previous.map(|previous| previous.valid_until)),
+    })
+}
+
+fn print_new(key: &KeyRecord, plain: &PlainKey, output: Output, out: Out<'_>) -> Result<(), Error> {
+    if output.json {
+        let mut value = view(key);
+        if let Some(map) = value.as_object_mut() {
+            map.insert("key".into(), plain.expose().into());
+        }
+        return Ok(output::json(out, &value)?);
+    }
+    writeln!(out, "{}", plain.expose())?;
+    Ok(writeln!(
+        out,
+        "\nThis is key {} (\"{}\"), shown this once; keep it.",
+        key.id,
+        output::plain(&key.policy.name)
+    )?)
+}
+
+fn print_one(key: &KeyRecord, output: Output, out: Out<'_>) -> Result<(), Error> {
+    let value = view(key);
+    if output.json {
+        return Ok(output::json(out, &value)?);
+    }
+    if let Some(map) = value.as_object() {
+        let rows: Vec<_> = map
+            .iter()
+            .map(|(name, value)| {
+                let shown = match value {
+                    Value::String(text) => output::plain(text),
+                    Value::Null => "-".to_owned(),
+                    Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+                };
+                vec![name.clone(), shown]
+            })
+            .collect();
+        output::columns(out, &["SETTING", "VALUE"], &rows)?;
+    }
+    Ok(())
+}
+
+fn row(key: &KeyRecord, now: Timestamp) -> Vec<String> {
+    let policy = &key.policy;
+    let time = |time: Option<Timestamp>| time.map_or_else(|| "-".to_owned(), |time| format!("{time:.0}"));
+    let state = if !policy.enabled {
+        "disabled"
+    } else if policy.expires_at.is_some_and(|time| time <= now) {
+        "expired"
+    } else {
+        "enabled"
+    };
+    let scopes: Vec<_> = policy.scopes.iter().map(|scope| scope.name()).collect();
+    vec![
+        key.id.to_string(),
+        output::plain(&policy.name),
+        state.to_owned(),
+        scopes.join(","),
+        policy.mode_ceiling.name().to_owned(),
+        time(policy.expires_at),
+        time(key.last_used_at),
+    ]
+}

@@ -1,0 +1,150 @@
+//! The reference of every setting, and the configuration in effect, both as a `tidegate.toml`.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::{
+    env, secret,
+    table::{self, Kind, SETTINGS},
+};
+
+/// Every setting with its default, type and sentence. Valid TOML: what has no default is commented out.
+pub fn reference(defaults: &Value) -> String {
+    let mut text = String::from(
+        "# Every setting of tidegate.toml, with its default.\n\
+         # Order of precedence: flags, environment variables, this file, defaults.\n",
+    );
+    let mut section = "";
+    for setting in SETTINGS {
+        if setting.kind == Kind::Tables {
+            // Its entries follow, under their own heading.
+            let _ = write!(text, "\n# {}\n", setting.doc);
+            continue;
+        }
+        // Entries of a list, and names of the operator's own: shown, but not there by default.
+        let in_list = setting.key.contains("[]") || setting.key.contains('*');
+        if setting.section() != section {
+            section = setting.section();
+            let _ = if in_list {
+                write!(text, "\n# {}\n", heading(section))
+            } else {
+                write!(text, "\n[{section}]\n")
+            };
+        }
+        let _ = write!(text, "\n# {}\n# {}", setting.doc, sentence_case(setting.kind));
+        if !in_list {
+            let _ = write!(text, "; {}", env::variable_of(setting.key));
+        }
+        text.push('\n');
+        let default = lookup(defaults, setting.key).filter(|value| !value.is_null() && !in_list);
+        let _ = match default {
+            Some(value) => writeln!(text, "{} = {}", setting.name(), toml_of(value)),
+            None => writeln!(text, "# {}", setting.example_line()),
+        };
+    }
+    text
+}
+
+fn heading(section: &str) -> String {
+    let name = section.replace("[]", "").replace('*', "NAME");
+    if section.ends_with("[]") { format!("[[{name}]]") } else { format!("[{name}]") }
+}
+
+/// The configuration in effect, without secrets.
+pub fn effective(values: &Value) -> String {
+    let mut text = String::new();
+    let Value::Object(root) = hidden(values, "") else {
+        return text;
+    };
+    section(&mut text, &root, "");
+    text
+}
+
+fn section(text: &mut String, map: &serde_json::Map<String, Value>, path: &str) {
+    for (name, value) in map {
+        if !is_nested(value) && !value.is_null() {
+            let _ = writeln!(text, "{name} = {}", toml_of(value));
+        }
+    }
+    for (name, value) in map {
+        let key = super::tree::join(path, name);
+        match value {
+            Value::Object(inner) => {
+                let _ = write!(text, "\n[{key}]\n");
+                section(text, inner, &key);
+            }
+            Value::Array(items) if is_nested(value) => {
+                for item in items {
+                    if let Value::Object(inner) = item {
+                        let _ = write!(text, "\n[[{key}]]\n");
+                        section(text, inner, &key);
+                    }
+                }
+            }
+            Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+fn is_nested(value: &Value) -> bool {
+    match value {
+        Value::Object(_) => true,
+        Value::Array(items) => items.iter().any(Value::is_object),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// The same values with every secret replaced.
+fn hidden(value: &Value, path: &str) -> Value {
+    match value {
+        Value::Object(map) => Value::Object(
+            map.iter()
+                .map(|(name, value)| (name.clone(), hidden(value, &super::tree::join(path, name))))
+                .collect(),
+        ),
+        Value::Array(items) => {
+            Value::Array(items.iter().map(|item| hidden(item, &format!("{path}[]"))).collect())
+        }
+        Value::String(text) if is_secret(path) => Value::String(secret::shown(text).to_owned()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// Whether a text at that path is a secret: by its own row, or as an entry of a section of secrets.
+fn is_secret(path: &str) -> bool {
+    let of_kind = |key: &str, kind| table::find(key).is_some_and(|setting| setting.kind == kind);
+    let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
+    of_kind(path, Kind::Secret) || of_kind(parent, Kind::SecretMap)
+}
+
+fn lookup<'v>(values: &'v Value, key: &str) -> Option<&'v Value> {
+    key.split('.').try_fold(values, |value, part| value.get(part))
+}
+
+/// A value as TOML writes it, on one line.
+fn toml_of(value: &Value) -> String {
+    match value {
+        Value::Null => "\"\"".into(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => number.to_string(),
+        // A JSON text is a TOML basic string but for DEL, which no setting holds.
+        Value::String(_) => value.to_string(),
+        Value::Array(items) => format!("[{}]", items.iter().map(toml_of).collect::<Vec<_>>().join(", ")),
+        Value::Object(map) => format!(
+            "{{ {} }}",
+            map.iter()
+                .map(|(name, value)| format!("{} = {}", Value::String(name.clone()), toml_of(value)))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    }
+}
+
+fn sentence_case(kind: Kind) -> String {
+    let text = kind.to_string();
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

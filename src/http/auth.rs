@@ -1,0 +1,284 @@
+//! Who is asking: one layer around every route and the fallback, on the head, before one body byte is read.
+//!
+//! Order: well-formed, known and of the right hash, enabled, not expired, scope, requests a minute, tokens a day.
+
+use axum::{
+    extract::{FromRequestParts, MatchedPath, Request, State},
+    http::{HeaderMap, HeaderName, header::AUTHORIZATION, request::Parts},
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use tidegate_core::{
+    caller::{Caller, Scope},
+    clock::Timestamp,
+    id::{KeyId, UserId},
+    key::{Disconnect, KeyRecord},
+    secret::HashedKey,
+};
+use tracing::Span;
+
+use super::{AppState, browser::CREDENTIALS, error::ApiError, limits::Allowance};
+use crate::keys;
+
+/// Routes that answer without a key, and why.
+pub const PUBLIC_ROUTES: [(&str, &str); 3] = [
+    (
+        "/health",
+        "container health checks have no key; it says `ok` and nothing else",
+    ),
+    (
+        "/health/live",
+        "the same, for orchestrators that ask whether to restart",
+    ),
+    (
+        "/health/ready",
+        "the same, for orchestrators that ask whether to send requests; no paths, hosts or ids",
+    ),
+];
+
+/// What a route asks of a key.
+struct Need {
+    /// Any of these opens it; empty: any key does.
+    scopes: &'static [Scope],
+    /// Whether it spends tokens, so that the day's quota is looked at.
+    spends: bool,
+}
+
+/// What the route of that pattern asks. A path without a route asks for a key like any other: what exists
+/// is nobody's business without one.
+fn need(route: Option<&MatchedPath>) -> Need {
+    match route.map(MatchedPath::as_str) {
+        Some("/v1/chat/completions") => Need {
+            scopes: &[Scope::Chat, Scope::Tools],
+            spends: true,
+        },
+        Some(path) if path.starts_with("/v1/admin/") => Need {
+            scopes: &[Scope::Admin],
+            spends: false,
+        },
+        Some(_) | None => Need {
+            scopes: &[],
+            spends: false,
+        },
+    }
+}
+
+/// Whether the route of that pattern answers without a key.
+pub(super) fn is_public(route: Option<&MatchedPath>) -> bool {
+    route.is_some_and(|route| PUBLIC_ROUTES.iter().any(|(path, _)| *path == route.as_str()))
+}
+
+/// An authenticated caller, as a handler receives it.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    /// Who, with the user of the configured header or the key itself.
+    pub(super) caller: Caller,
+    /// What a lost connection does to the key's runs.
+    pub(super) on_disconnect: Disconnect,
+}
+
+impl Identity {
+    /// The same caller on behalf of the user that the body names.
+    pub(super) fn with_user(mut self, supplied: &str, param: &str) -> Result<Self, ApiError> {
+        if !supplied.trim().is_empty() {
+            self.caller.user = UserId::of(&self.caller.key_id, Some(supplied))
+                .map_err(|fault| ApiError::invalid_value(param, fault.to_string()))?;
+        }
+        Ok(self)
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Identity {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        // Fails closed: a route that was added outside the layer answers nobody.
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| ApiError::internal("a route lies outside the authentication layer"))
+    }
+}
+
+/// The layer.
+pub(super) async fn authenticate(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    if is_public(route) {
+        return next.run(request).await;
+    }
+    let (identity, allowance) = match admit(&app, request.headers(), &need(route)).await {
+        Ok(admitted) => admitted,
+        Err(error) => return error.into_response(),
+    };
+    Span::current().record("key_id", identity.caller.key_id.as_str());
+    request.extensions_mut().insert(identity);
+    let mut response = next.run(request).await;
+    if let Some(allowance) = allowance {
+        allowance.write(response.headers_mut());
+    }
+    response
+}
+
+async fn admit(
+    app: &AppState,
+    headers: &HeaderMap,
+    need: &Need,
+) -> Result<(Identity, Option<Allowance>), ApiError> {
+    let parts = &app.parts;
+    let presented = keys::parse(credential(headers)?).map_err(|_| refused("the API key is malformed"))?;
+    let now = parts.clock.now();
+    let found = parts.keys.find(&presented.id).await?;
+    let record = proven(found, &presented.hash(), now)?;
+    if !record.policy.enabled || record.policy.expires_at.is_some_and(|end| end <= now) {
+        return Err(unusable());
+    }
+    if !need.scopes.is_empty()
+        && !need
+            .scopes
+            .iter()
+            .any(|scope| record.policy.scopes.contains(scope))
+    {
+        let names: Vec<String> = need
+            .scopes
+            .iter()
+            .map(|scope| format!("`{}`", scope.name()))
+            .collect();
+        return Err(ApiError::scope_missing(&names.join(" or ")));
+    }
+    let allowance = record
+        .policy
+        .requests_per_minute
+        .map(|limit| app.limits.check(&record.id, limit))
+        .transpose()?;
+    if need.spends {
+        quota(app, &record)?;
+    }
+    parts.keys.touch(&record.id, now);
+    let user = user_of(headers, parts.options.user_header.as_deref(), &record.id)?;
+    Ok((identity(record, user), allowance))
+}
+
+/// The key that the request carries. [`super::browser`] has made sure that there is at most one.
+fn credential(headers: &HeaderMap) -> Result<&str, ApiError> {
+    let none = || refused("no API key was given");
+    let (is_authorization, value) = CREDENTIALS
+        .iter()
+        .find_map(|name| headers.get(name).map(|value| (name == AUTHORIZATION, value)))
+        .ok_or_else(none)?;
+    let text = value
+        .to_str()
+        .map_err(|_| refused("the API key is malformed"))?
+        .trim();
+    let key = if is_authorization {
+        let (scheme, key) = text.split_once([' ', '\t']).ok_or_else(none)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(refused("the Authorization scheme is not Bearer"));
+        }
+        key.trim()
+    } else {
+        text
+    };
+    if key.is_empty() { Err(none()) } else { Ok(key) }
+}
+
+/// The record, if the presented secret is its own or the one it had before a rotation, in its grace time.
+fn proven(found: Option<KeyRecord>, presented: &HashedKey, now: Timestamp) -> Result<KeyRecord, ApiError> {
+    // An unknown id costs the same comparison as a known one.
+    let nobody = HashedKey::from_digest([0; 32]);
+    let stored = found.as_ref().map_or(&nobody, |record| &record.hash);
+    let current = keys::matches(stored, presented);
+    let previous = found
+        .as_ref()
+        .and_then(|record| record.previous)
+        .is_some_and(|old| now < old.valid_until && keys::matches(&old.hash, presented));
+    found.filter(|_| current || previous).ok_or_else(unusable)
+}
+
+fn quota(app: &AppState, record: &KeyRecord) -> Result<(), ApiError> {
+    let Some(limit_tokens) = record.policy.tokens_per_day else {
+        return Ok(());
+    };
+    let clock = &app.parts.clock;
+    if app.parts.ledger.spent_tokens(&record.id, clock.today()) < limit_tokens {
+        return Ok(());
+    }
+    let now = clock.now().to_zoned_datetime(clock.time_zone());
+    let midnight = now
+        .tomorrow()
+        .and_then(|day| day.start_of_day())
+        .map_or(86_400, |midnight| {
+            midnight.timestamp().as_second() - now.timestamp().as_second()
+        });
+    Err(ApiError::quota_spent(
+        limit_tokens,
+        u64::try_from(midnight).unwrap_or(1),
+    ))
+}
+
+fn user_of(headers: &HeaderMap, header: Option<&str>, key: &KeyId) -> Result<UserId, ApiError> {
+    let supplied = match header.and_then(|name| HeaderName::try_from(name).ok()) {
+        Some(name) => headers.get(name).map(|value| {
+            value
+                .to_str()
+                .map_err(|_| ApiError::bad_head("the header that names the user is not plain text"))
+        }),
+        None => None,
+    };
+    UserId::of(key, supplied.transpose()?).map_err(|fault| ApiError::bad_head(fault.to_string()))
+}
+
+fn identity(record: KeyRecord, user: UserId) -> Identity {
+    let policy = record.policy;
+    Identity {
+        caller: Caller {
+            key_id: record.id,
+            user,
+            scopes: policy.scopes,
+            mode_ceiling: policy.mode_ceiling,
+            models: policy.models,
+            tools: policy.tools,
+            tokens_per_day: policy.tokens_per_day,
+        },
+        on_disconnect: policy.on_disconnect,
+    }
+}
+
+fn unusable() -> ApiError {
+    refused("the API key is unknown, disabled or expired")
+}
+
+/// One shape for every refusal: what is wrong, and how to send a key. It never repeats what was sent.
+fn refused(reason: &str) -> ApiError {
+    ApiError::unauthorized(format!(
+        "{reason}; send a valid key as `Authorization: Bearer tg_…`"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_found_in_each_of_its_headers() {
+        let table = [
+            ("authorization", "Bearer abc", Some("abc")),
+            ("authorization", "bEARER \t abc ", Some("abc")),
+            ("authorization", "Bearer", None),
+            ("authorization", "Bearer  ", None),
+            ("authorization", "Token abc", None),
+            ("authorization", "abc", None),
+            ("api-key", "abc", Some("abc")),
+            ("x-api-key", " abc", Some("abc")),
+            ("x-api-key", "", None),
+            ("cookie", "abc", None),
+        ];
+        for (name, value, wanted) in table {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_static(value));
+            assert_eq!(credential(&headers).ok(), wanted, "{name}: {value}");
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! The only map from errors to statuses and envelopes. Every answer that is no success is made here.
+
+use axum::{
+    http::{HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use tidegate_core::{error::StoreError, model::ModelError};
+use tidegate_engine::RunError;
+use utoipa::ToSchema;
+
+/// Characters of a message that a client sees; a longer one is cut.
+const MESSAGE_CHARS_MAX: usize = 600;
+/// Seconds until it is worth asking again, where nothing more is known.
+const RETRY_SOON_S: u64 = 1;
+/// Seconds until it is worth asking again after an operator has to do something.
+const RETRY_OPERATOR_S: u64 = 5;
+/// Tells the SDKs whether to repeat a request, over their own rules.
+pub(super) const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// The error envelope, the same on every route.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct Envelope {
+    /// What went wrong.
+    pub(super) error: EnvelopeBody,
+}
+
+/// The inside of the envelope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct EnvelopeBody {
+    /// What is wrong and how to mend it.
+    pub(super) message: String,
+    /// The class: `invalid_request_error`, `server_error`, ….
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    /// The field at fault, as a dotted path.
+    pub(super) param: Option<String>,
+    /// A stable word for programs.
+    pub(super) code: Option<&'static str>,
+}
+
+/// An answer that is no success.
+#[derive(Debug, Clone)]
+pub(super) struct ApiError {
+    status: StatusCode,
+    body: EnvelopeBody,
+    retry_after_s: Option<u64>,
+    should_retry: Option<bool>,
+    /// Further headers, such as `allow`.
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// For the operator's log; never sent.
+    detail: Option<String>,
+}
+
+const INVALID_REQUEST: &str = "invalid_request_error";
+const SERVER: &str = "server_error";
+const UNAVAILABLE: &str = "service_unavailable_error";
+
+impl ApiError {
+    fn new(
+        status: StatusCode,
+        kind: &'static str,
+        code: Option<&'static str>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            status,
+            body: EnvelopeBody {
+                message: tame(&message.into()),
+                kind,
+                param: None,
+                code,
+            },
+            retry_after_s: None,
+            should_retry: None,
+            headers: Vec::new(),
+            detail: None,
+        }
+    }
+
+    fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, Some(code), message)
+    }
+
+    /// The body is no JSON.
+    pub(super) fn invalid_json(message: impl Into<String>) -> Self {
+        Self::bad_request("invalid_json", message)
+    }
+
+    /// A field that must be there is not.
+    pub(super) fn missing(param: impl Into<String>) -> Self {
+        let param = param.into();
+        Self::bad_request(
+            "missing_required_parameter",
+            format!("missing required parameter: `{param}`"),
+        )
+        .at(param)
+    }
+
+    /// A field of the wrong JSON type.
+    pub(super) fn invalid_type(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::bad_request("invalid_type", message).at(param)
+    }
+
+    /// A field of the right type and a value that cannot be served.
+    pub(super) fn invalid_value(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::bad_request("invalid_value", message).at(param)
+    }
+
+    /// A value that the contract knows and this server does not serve.
+    pub(super) fn unsupported(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::bad_request("unsupported_value", message).at(param)
+    }
+
+    /// A field that does not belong there, on the routes that are strict about it.
+    pub(super) fn unknown_parameter(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::bad_request("unknown_parameter", message).at(param)
+    }
+
+    /// The head of the request is not one that a sound client sends.
+    pub(super) fn bad_head(message: impl Into<String>) -> Self {
+        Self::bad_request("invalid_request", message)
+    }
+
+    /// The request does not come from where requests may come from.
+    pub(super) fn forbidden_source(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "permission_error",
+            Some("origin_not_allowed"),
+            message,
+        )
+    }
+
+    /// No key, or one that does not open anything. The reason is kept short and the same for all.
+    pub(super) fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            INVALID_REQUEST,
+            Some("invalid_api_key"),
+            message,
+        )
+        .with(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+    }
+
+    /// The key does not open this.
+    pub(super) fn scope_missing(scopes: &str) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "permission_error",
+            Some("insufficient_permissions"),
+            format!("this key lacks the scope {scopes}; ask an administrator for a key that has it"),
+        )
+    }
+
+    /// No such route.
+    pub(super) fn unknown_url(method: &str, path: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            INVALID_REQUEST,
+            Some("unknown_url"),
+            format!("unknown request URL: {method} {path}; GET /openapi.json lists what there is"),
+        )
+    }
+
+    /// The route exists, not with this method. The router adds `allow`.
+    pub(super) fn method_not_supported(method: &str, path: &str) -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            INVALID_REQUEST,
+            Some("method_not_supported"),
+            format!("{path} does not support {method}"),
+        )
+    }
+
+    /// No such thing, or not for this key; the two look alike.
+    pub(super) fn not_found(what: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            INVALID_REQUEST,
+            Some("not_found"),
+            format!("no such {what}, or this key may not see it"),
+        )
+    }
+
+    /// No such model, or not for this key.
+    pub(super) fn model_not_found(model: &str) -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            INVALID_REQUEST,
+            Some("model_not_found"),
+            format!("the model `{model}` does not exist or this key may not use it; GET /v1/models lists what it may"),
+        )
+        .at("model")
+    }
+
+    /// More bytes than a body may have.
+    pub(super) fn too_large(bytes_max: usize) -> Self {
+        Self::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            INVALID_REQUEST,
+            Some("request_too_large"),
+            format!("a request body has at most {bytes_max} bytes (`http.body_bytes_max`)"),
+        )
+        .with(header::CONNECTION, HeaderValue::from_static("close"))
+    }
+
+    /// The body did not arrive in time.
+    pub(super) fn body_timeout(timeout_ms: u64) -> Self {
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            INVALID_REQUEST,
+            Some("request_timeout"),
+            format!("the request body did not arrive within {timeout_ms} ms (`http.body_timeout_ms`)"),
+        )
+        .with(header::CONNECTION, HeaderValue::from_static("close"))
+    }
+
+    /// A body of a kind that is not read here.
+    pub(super) fn media_type(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            INVALID_REQUEST,
+            Some("unsupported_media_type"),
+            message,
+        )
+    }
+
+    /// The key's requests a minute are used up.
+    pub(super) fn rate_limited(limit: u32, retry_after_s: u64) -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "requests",
+            Some("rate_limit_exceeded"),
+            format!("this key may make {limit} requests a minute; the next is possible in {retry_after_s} s"),
+        )
+        .after(retry_after_s)
+    }
+
+    /// The key's tokens of the day are used up.
+    pub(super) fn quota_spent(limit_tokens: u64, retry_after_s: u64) -> Self {
+        Self::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "insufficient_quota",
+            Some("insufficient_quota"),
+            format!(
+                "the daily quota of {limit_tokens} tokens of this key is spent; it is renewed at midnight"
+            ),
+        )
+        .after(retry_after_s)
+        .retry(false)
+    }
+
+    /// As many requests are under way as may be.
+    pub(super) fn overloaded() -> Self {
+        Self::unavailable("the server has as many requests under way as it may; try again soon")
+    }
+
+    /// The daemon is stopping.
+    pub(super) fn stopping() -> Self {
+        Self::unavailable("the server is stopping")
+            .with(header::CONNECTION, HeaderValue::from_static("close"))
+    }
+
+    fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            UNAVAILABLE,
+            Some("server_is_overloaded"),
+            message,
+        )
+        .after(RETRY_SOON_S)
+    }
+
+    /// Our own failure; the detail goes to the log alone.
+    pub(super) fn internal(detail: impl Into<String>) -> Self {
+        let mut error = Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            SERVER,
+            Some("internal_error"),
+            "the server failed; its log has the details under this answer's x-request-id",
+        );
+        error.detail = Some(detail.into());
+        error
+    }
+
+    fn upstream(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, SERVER, Some("upstream_error"), message)
+    }
+
+    fn at(mut self, param: impl Into<String>) -> Self {
+        let param = param.into();
+        self.body.param = (!param.is_empty()).then(|| tame(&param));
+        self
+    }
+
+    /// The same error in words that fit the case better.
+    pub(super) fn explained(mut self, message: &str) -> Self {
+        self.body.message = tame(message);
+        self
+    }
+
+    fn after(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds.max(1));
+        self
+    }
+
+    fn retry(mut self, retry: bool) -> Self {
+        self.should_retry = Some(retry);
+        self
+    }
+
+    pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// The envelope, for an error that comes after the first byte of a stream.
+    pub(super) fn into_envelope(self) -> Envelope {
+        self.log();
+        Envelope { error: self.body }
+    }
+
+    #[cfg(test)]
+    pub(super) fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    #[cfg(test)]
+    pub(super) fn body(&self) -> &EnvelopeBody {
+        &self.body
+    }
+
+    /// Once an error, and only what is not the caller's doing.
+    fn log(&self) {
+        let code = self.body.code.unwrap_or_default();
+        if let Some(detail) = &self.detail {
+            tracing::error!(
+                status = self.status.as_u16(),
+                code,
+                detail,
+                "a request failed on our side"
+            );
+        } else if self.status.is_server_error() {
+            tracing::warn!(
+                status = self.status.as_u16(),
+                code,
+                message = self.body.message,
+                "a request could not be served"
+            );
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        self.log();
+        let mut response = (self.status, axum::Json(Envelope { error: self.body })).into_response();
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Some(retry) = self.should_retry {
+            let value = if retry { "true" } else { "false" };
+            headers.insert(X_SHOULD_RETRY, HeaderValue::from_static(value));
+        }
+        for (name, value) in self.headers {
+            headers.insert(name, value);
+        }
+        response
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Duplicate(what) => {
+                Self::bad_request("already_exists", format!("{what} exists already"))
+            }
+            StoreError::Internal(detail) => Self::internal(detail),
+        }
+    }
+}
+
+impl From<ModelError> for ApiError {
+    fn from(error: ModelError) -> Self {
+        let text = error.to_string();
+        match error {
+            ModelError::NotConfigured(_) => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                UNAVAILABLE,
+                Some("model_not_configured"),
+                text,
+            )
+            .after(RETRY_OPERATOR_S)
+            .retry(false),
+            ModelError::NotFound(model) => Self::model_not_found(&model),
+            ModelError::Rejected { status, param, .. } => {
+                Self::new(rejected_status(status), INVALID_REQUEST, None, text).at(param.unwrap_or_default())
+            }
+            ModelError::ContextLength {
+                limit_tokens,
+                prompt_tokens,
+            } => context_length(limit_tokens, prompt_tokens),
+            ModelError::RateLimited { retry_after, .. } => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "requests",
+                Some("rate_limit_exceeded"),
+                text,
+            )
+            .after(retry_after.map_or(RETRY_SOON_S, |wait| wait.as_secs())),
+            ModelError::Credentials { .. } => Self::upstream(text).retry(false),
+            ModelError::Unavailable(_) | ModelError::Malformed(_) => Self::upstream(text),
+            ModelError::Paused { retry_after } => Self::unavailable(text).after(retry_after.as_secs()),
+            ModelError::Timeout(_) => Self::new(
+                StatusCode::GATEWAY_TIMEOUT,
+                SERVER,
+                Some("upstream_timeout"),
+                text,
+            ),
+        }
+    }
+}
+
+impl From<RunError> for ApiError {
+    fn from(error: RunError) -> Self {
+        let text = error.to_string();
+        match error {
+            RunError::Model(error) => error.into(),
+            RunError::ModelNotAllowed(model) => Self::model_not_found(&model),
+            RunError::Invalid { param, message } => Self::invalid_value(param.unwrap_or_default(), message),
+            RunError::QuotaSpent {
+                limit_tokens,
+                retry_after_s,
+            } => Self::quota_spent(limit_tokens, retry_after_s),
+            RunError::TooManyTurns { .. } => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "requests",
+                Some("rate_limit_exceeded"),
+                text,
+            )
+            .after(RETRY_SOON_S),
+            RunError::TurnTimeout { .. } => {
+                // The same turn would take as long again.
+                Self::new(
+                    StatusCode::GATEWAY_TIMEOUT,
+                    SERVER,
+                    Some("upstream_timeout"),
+                    text,
+                )
+                .retry(false)
+            }
+            RunError::Cancelled => Self::unavailable(text).retry(false),
+            RunError::Stopping => Self::stopping(),
+            RunError::Prompt(detail) | RunError::Store(detail) => Self::internal(detail),
+        }
+    }
+}
+
+/// An upstream 4xx about the request stays in its class; as a 5xx the SDKs would send it three times.
+fn rejected_status(status: u16) -> StatusCode {
+    match status {
+        413 => StatusCode::PAYLOAD_TOO_LARGE,
+        415 => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        422 => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+/// LangChain and LiteLLM look for these words to know that a prompt was too long.
+fn context_length(limit_tokens: Option<u64>, prompt_tokens: Option<u64>) -> ApiError {
+    let limit = limit_tokens.map_or_else(|| "an unknown number of".to_owned(), |tokens| tokens.to_string());
+    let prompt = prompt_tokens.map_or_else(|| "more".to_owned(), |tokens| tokens.to_string());
+    ApiError::bad_request(
+        "context_length_exceeded",
+        format!(
+            "This model's maximum context length is {limit} tokens. However, your messages resulted in {prompt} \
+             tokens (context_length_exceeded). Please reduce the length of the messages."
+        ),
+    )
+    .at("messages")
+}
+
+/// Takes control characters out of a message that may repeat a caller's or a peer's text, and cuts it.
+fn tame(text: &str) -> String {
+    let mut tamed = String::with_capacity(text.len().min(MESSAGE_CHARS_MAX));
+    for (count, letter) in text.chars().enumerate() {
+        if count == MESSAGE_CHARS_MAX {
+            tamed.push('…');
+            break;
+        }
+        tamed.push(if letter.is_control() { ' ' } else { letter });
+    }
+    tamed
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,9 @@
+//! The handlers. Each translates and calls; none decides.
+
+pub(super) mod admin_keys;
+pub(super) mod chat_completions;
+pub(super) mod docs;
+pub(super) mod fallback;
+pub(super) mod health;
+pub(super) mod models;
+pub(super) mod runs;

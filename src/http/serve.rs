@@ -1,0 +1,229 @@
+//! The accept loop: connection permit, head timer, drain.
+//!
+//! `axum::serve` sets no timer on a request head, no bound on connections and leaves Nagle's algorithm on; a
+//! front door needs all three. The loop owns every connection task and returns when they have ended.
+
+use std::{convert::Infallible, future, io, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body, extract::Request, response::Response};
+use hyper::body::Incoming;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::{Service, ServiceExt as _};
+use tracing::{debug, warn};
+
+use super::Options;
+
+/// Header fields of one request; more are answered 431.
+const HEADERS_MAX: usize = 64;
+/// Bytes of one request head that are buffered; a longer head is answered 431.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Streams that one HTTP/2 connection may have open at once.
+const H2_STREAMS_MAX: u32 = 128;
+/// Bytes of one decoded HTTP/2 header list.
+const H2_HEADERS_BYTES_MAX: u32 = 64 << 10;
+/// How often an HTTP/2 peer is asked whether it is still there, and how long it may take to say so.
+const H2_PING: Duration = Duration::from_secs(20);
+/// How long to wait after a failed `accept`: it fails for lack of file handles, and those come back with time.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Said to a connection above the bound, before it has sent a byte.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
+connection: close\r\ncontent-length: 150\r\n\r\n{\"error\":{\"message\":\"the server has as many connections as it \
+may; try again soon\",\"type\":\"service_unavailable_error\",\"param\":null,\"code\":\"server_is_overloaded\"}}";
+
+/// Serves `router` on `listener` until `shutdown` is cancelled, then drains: idle connections close, requests
+/// under way may end, and what is still open after `drain_timeout_ms` is closed. Returns how many connections
+/// had to be closed that way.
+pub async fn run(
+    listener: TcpListener,
+    router: Router,
+    options: &Options,
+    shutdown: CancellationToken,
+) -> usize {
+    let door = Door {
+        permits: Arc::new(Semaphore::new(options.connections_max)),
+        builder: builder(options),
+        router,
+        head_timeout: options.header_timeout(),
+        shutdown: shutdown.clone(),
+        kill: CancellationToken::new(),
+        connections: TaskTracker::new(),
+    };
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => door.admit(stream),
+            Err(error) if is_of_the_peer(&error) => {}
+            Err(error) => {
+                warn!(%error, "a connection could not be accepted");
+                time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    door.drain(options.drain_timeout()).await
+}
+
+/// The peer left before we looked; nothing is wrong here.
+fn is_of_the_peer(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
+    )
+}
+
+fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.header_timeout())
+        .max_headers(HEADERS_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .keep_alive(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(H2_PING)
+        .keep_alive_timeout(H2_PING)
+        .max_concurrent_streams(H2_STREAMS_MAX)
+        .max_header_list_size(H2_HEADERS_BYTES_MAX);
+    builder
+}
+
+/// What every connection needs.
+struct Door {
+    permits: Arc<Semaphore>,
+    builder: auto::Builder<TokioExecutor>,
+    router: Router,
+    head_timeout: Duration,
+    shutdown: CancellationToken,
+    /// Closes what the drain deadline left open.
+    kill: CancellationToken,
+    connections: TaskTracker,
+}
+
+impl Door {
+    /// Gives the connection a task, or an answer if there are too many.
+    fn admit(&self, stream: TcpStream) {
+        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+            // One attempt, without waiting: a peer that does not read is not worth a task.
+            if let Err(error) = stream.try_write(FULL) {
+                debug!(%error, "a connection above the bound could not be told so");
+            }
+            return;
+        };
+        // Without it a stream over a reused connection stalls for tens of milliseconds.
+        if let Err(error) = stream.set_nodelay(true) {
+            debug!(%error, "TCP_NODELAY could not be set");
+        }
+        self.connections.spawn(connection(
+            stream,
+            permit,
+            self.builder.clone(),
+            self.router.clone(),
+            self.head_timeout,
+            self.shutdown.clone(),
+            self.kill.clone(),
+        ));
+    }
+
+    async fn drain(self, deadline: Duration) -> usize {
+        self.connections.close();
+        if time::timeout(deadline, self.connections.wait()).await.is_ok() {
+            return 0;
+        }
+        let left = self.connections.len();
+        warn!(
+            connections = left,
+            "closing connections that outlived the drain time"
+        );
+        self.kill.cancel();
+        self.connections.wait().await;
+        left
+    }
+}
+
+/// One connection, from its first byte to its end.
+async fn connection(
+    stream: TcpStream,
+    permit: OwnedSemaphorePermit,
+    builder: auto::Builder<TokioExecutor>,
+    router: Router,
+    head_timeout: Duration,
+    shutdown: CancellationToken,
+    kill: CancellationToken,
+) {
+    let _permit = permit;
+    let first_head = CancellationToken::new();
+    let seen = first_head.clone();
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        seen.cancel();
+        answer(router.clone(), request)
+    });
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let silent = silence(first_head, head_timeout);
+    tokio::pin!(silent);
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    debug!(%error, "a connection ended with an error");
+                }
+                return;
+            }
+            () = shutdown.cancelled(), if !stopping => {
+                stopping = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            () = silent.as_mut() => return,
+            () = kill.cancelled() => return,
+        }
+    }
+}
+
+/// Ends when no request head came in time. The HTTP/1 timer starts with the first bytes that tell the
+/// protocol; a peer that sends nothing, or half of an HTTP/2 preface, is timed here.
+async fn silence(first_head: CancellationToken, head_timeout: Duration) {
+    if time::timeout(head_timeout, first_head.cancelled()).await.is_ok() {
+        future::pending::<()>().await;
+    }
+}
+
+async fn answer(router: Router, request: Request<Incoming>) -> Result<Response, Infallible> {
+    let mut service = router.into_service::<Body>();
+    let service = service.ready().await?;
+    service.call(request.map(Body::new)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_full_answer_has_the_length_it_says() {
+        let text = std::str::from_utf8(FULL).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.contains(&format!("content-length: {}\r\n", body.len()))
+                || head.ends_with(&format!("content-length: {}", body.len())),
+            "{}",
+            body.len()
+        );
+        serde_json::from_str::<serde_json::Value>(body).unwrap();
+    }
+}

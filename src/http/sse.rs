@@ -1,0 +1,229 @@
+//! Run events → chunks, comments in silence, `[DONE]`.
+//!
+//! The body holds `data:` lines and comments and nothing else: clients fail on `id:`, `retry:` and named events.
+
+use std::{convert::Infallible, fmt::Write as _, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderName, HeaderValue, header},
+    response::{IntoResponse as _, Response},
+};
+use futures_util::{StreamExt as _, stream};
+use serde::Serialize;
+use tidegate_core::tool::ToolCall;
+use tidegate_engine::{Finished, RunError, RunEvent};
+use tokio::time;
+
+use super::{
+    error::ApiError,
+    source::Events,
+    wire::{
+        answer::{
+            AnswerCall, AnswerFunction, ChatCompletionChunk, ChunkChoice, Delta, FINGERPRINT, Head,
+            WireUsage, finish_reason,
+        },
+        chat::Form,
+    },
+};
+
+/// Sent in silence, so that proxies keep the stream open.
+const COMMENT: &str = ": keep-alive\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+/// Answers with the events as a stream. The status waits for the first event, so that an error before the first
+/// byte has a real one; after `silence` without any event the stream begins all the same, because a proxy would
+/// give the request up.
+pub(super) async fn answer(
+    mut events: Events,
+    head: Head,
+    form: Form,
+    silence: Duration,
+) -> Result<Response, ApiError> {
+    let mut encoder = Encoder::new(head, form);
+    let mut first = encoder.begin();
+    match time::timeout(silence, events.next()).await {
+        Ok(Some(RunEvent::Failed(error))) => return Err(error.into()),
+        Ok(Some(event)) => encoder.encode(event, &mut first),
+        Ok(None) => return Err(broke_off()),
+        Err(_) => first.push_str(COMMENT),
+    }
+    let rest = stream::unfold((encoder, events), move |(mut encoder, mut events)| async move {
+        let text = encoder.next_text(&mut events, silence).await?;
+        Some((Ok::<_, Infallible>(Bytes::from(text)), (encoder, events)))
+    });
+    let body = stream::iter([Ok(Bytes::from(first))]).chain(rest);
+    let mut response = Body::from_stream(body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream; charset=utf-8"),
+    );
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, no-transform"),
+    );
+    headers.insert(
+        HeaderName::from_static("x-accel-buffering"),
+        HeaderValue::from_static("no"),
+    );
+    Ok(response)
+}
+
+/// Turns events into the text of a stream, in the order of the contract.
+struct Encoder {
+    head: Head,
+    form: Form,
+    /// Calls that have gone out; they count from 0 over the whole answer.
+    calls: usize,
+    ended: bool,
+}
+
+impl Encoder {
+    fn new(head: Head, form: Form) -> Self {
+        Self {
+            head,
+            form,
+            calls: 0,
+            ended: false,
+        }
+    }
+
+    /// The role chunk, once.
+    fn begin(&self) -> String {
+        let mut text = String::new();
+        let delta = Delta {
+            role: Some("assistant"),
+            content: Some(String::new()),
+            ..Delta::default()
+        };
+        self.chunk(delta, None, &mut text);
+        text
+    }
+
+    /// The next piece of the body; `None` after the last.
+    async fn next_text(&mut self, events: &mut Events, silence: Duration) -> Option<String> {
+        let mut text = String::new();
+        while text.is_empty() {
+            if self.ended {
+                return None;
+            }
+            match time::timeout(silence, events.next()).await {
+                Ok(Some(event)) => self.encode(event, &mut text),
+                Ok(None) => self.fail(broke_off(), &mut text),
+                Err(_) => text.push_str(COMMENT),
+            }
+        }
+        Some(text)
+    }
+
+    fn encode(&mut self, event: RunEvent, text: &mut String) {
+        match event {
+            RunEvent::Text(piece) => {
+                self.chunk(
+                    Delta {
+                        content: Some(piece),
+                        ..Delta::default()
+                    },
+                    None,
+                    text,
+                );
+            }
+            RunEvent::Reasoning(piece) => {
+                self.chunk(
+                    Delta {
+                        reasoning_content: Some(piece),
+                        ..Delta::default()
+                    },
+                    None,
+                    text,
+                );
+            }
+            // Server tools are not the client's affair; its SDK would try to run them.
+            RunEvent::ToolStarted { .. } | RunEvent::ToolFinished { .. } => {}
+            RunEvent::ClientCalls(calls) => self.calls(calls, text),
+            RunEvent::Finished(finished) => self.finish(&finished, text),
+            RunEvent::Failed(error) => self.fail(error.into(), text),
+        }
+    }
+
+    fn calls(&mut self, calls: Vec<ToolCall>, text: &mut String) {
+        for call in calls {
+            let delta = if self.form.legacy_functions {
+                Delta {
+                    function_call: Some(AnswerFunction::of(&call)),
+                    ..Delta::default()
+                }
+            } else {
+                Delta {
+                    tool_calls: vec![AnswerCall::of(call, Some(self.calls))],
+                    ..Delta::default()
+                }
+            };
+            self.calls += 1;
+            self.chunk(delta, None, text);
+            if self.form.legacy_functions {
+                // That form has room for one call.
+                return;
+            }
+        }
+    }
+
+    fn finish(&mut self, finished: &Finished, text: &mut String) {
+        let reason = finish_reason(finished.reason, self.calls > 0, self.form.legacy_functions);
+        self.chunk(Delta::default(), Some(reason), text);
+        if self.form.include_usage {
+            self.write(Vec::new(), Some(Some(finished.usage.into())), text);
+        }
+        self.end(text);
+    }
+
+    /// No finish chunk goes with an error: it would make a cut answer look complete.
+    fn fail(&mut self, error: ApiError, text: &mut String) {
+        line(&error.into_envelope(), text);
+        self.end(text);
+    }
+
+    fn end(&mut self, text: &mut String) {
+        text.push_str(DONE);
+        self.ended = true;
+    }
+
+    fn chunk(&self, delta: Delta, finish_reason: Option<&'static str>, text: &mut String) {
+        let choice = ChunkChoice {
+            index: 0,
+            delta,
+            logprobs: None,
+            finish_reason,
+        };
+        self.write(vec![choice], self.form.include_usage.then_some(None), text);
+    }
+
+    fn write(&self, choices: Vec<ChunkChoice>, usage: Option<Option<WireUsage>>, text: &mut String) {
+        let chunk = ChatCompletionChunk {
+            id: &self.head.id,
+            object: "chat.completion.chunk",
+            created: self.head.created,
+            model: &self.head.model,
+            system_fingerprint: FINGERPRINT,
+            choices,
+            usage,
+        };
+        line(&chunk, text);
+    }
+}
+
+/// One event. JSON text has no line ends of its own, so that no text of a model can become an event.
+fn line(value: &impl Serialize, text: &mut String) {
+    let written = serde_json::to_string(value).map(|json| write!(text, "data: {json}\n\n"));
+    if !matches!(written, Ok(Ok(()))) {
+        tracing::error!("an event could not be written");
+    }
+}
+
+pub(super) fn broke_off() -> ApiError {
+    ApiError::from(RunError::Store("a run ended without saying how".to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! The shapes of the OpenAI API. They never leave `http`: a request becomes a `RunRequest`, and answers are
+//! made out of `RunEvent`s.
+
+pub(super) mod answer;
+pub(super) mod chat;
+pub(super) mod json;
+pub(super) mod keys;
+pub(super) mod messages;
+pub(super) mod sampling;
+pub(super) mod tools;

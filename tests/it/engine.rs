@@ -1,0 +1,12 @@
+//! One turn, seen from outside: what the model was asked, what the client heard, what stayed behind.
+
+mod bounds;
+mod cancel;
+mod crash;
+mod encodings;
+mod hooks;
+mod mixed;
+mod prompt;
+mod routing;
+mod text_calls;
+mod tools;

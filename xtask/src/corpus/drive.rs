@@ -1,0 +1,439 @@
+//! The daemon under test with a scripted model behind it, and a driver for each form of input.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate_testkit::{Reply, Upstream};
+use tokio::runtime::Runtime;
+
+use super::fill::Places;
+use super::form::{Input, ModelReply};
+use super::{Case, Outcome, Verdict, judge};
+use crate::daemon::{Daemon, Start};
+use crate::http::{Answer, Connection, request};
+
+/// How long one answer may take, in general.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(75);
+/// How long a second answer is waited for.
+const SECOND_TIMEOUT: Duration = Duration::from_millis(300);
+/// How often the daemon's memory is looked at.
+const SAMPLE: Duration = Duration::from_millis(20);
+/// Bounds of the daemon that a line could otherwise stretch to minutes.
+const SETTINGS: &str = "[engine]\nturn_timeout_ms = 50000\n";
+/// How long connections may take to be cleared away after a line.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// What was seen of one line.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "observations, each on its own")]
+pub(super) struct Seen {
+    pub(super) answer: Answer,
+    pub(super) took: Duration,
+    pub(super) closed: bool,
+    pub(super) second_served: bool,
+    pub(super) alive: bool,
+    pub(super) other_client: Option<Duration>,
+    pub(super) rss_growth_bytes: u64,
+    pub(super) files_growth: usize,
+    pub(super) new_files: Vec<String>,
+    pub(super) keys_changed: bool,
+    pub(super) bad_log_lines: usize,
+    pub(super) mean_difference: Duration,
+}
+
+impl Seen {
+    pub(super) fn status(&self) -> u16 {
+        self.answer.status
+    }
+}
+
+/// Everything that a corpus is run against.
+pub(super) struct Bench {
+    daemon: Daemon,
+    places: Places,
+    upstream: Upstream,
+    runtime: Runtime,
+    /// Dropped last, after the daemon that works in it.
+    _folder: TempDir,
+}
+
+impl Bench {
+    pub(super) fn start() -> Result<Self> {
+        let runtime = Runtime::new()?;
+        let upstream = runtime.block_on(Upstream::start())?;
+        upstream.record(false);
+        let folder = tempfile::tempdir()?;
+        let mut start = Start::new(folder.path().join("home"), upstream.base_url(), "scripted");
+        SETTINGS.clone_into(&mut start.settings);
+        let daemon = Daemon::start(&start)?;
+        let places = Places::new(daemon.address, &daemon.key);
+        Ok(Self {
+            daemon,
+            places,
+            upstream,
+            runtime,
+            _folder: folder,
+        })
+    }
+
+    /// Puts one line to the daemon and judges what came of it.
+    pub(super) fn judge(&mut self, case: &Case, input: &Input) -> Result<Verdict> {
+        let wants = |name: &str| case.check.contains_key(name);
+        let files = judge::files(&self.daemon.home);
+        let keys = self.keys(case);
+        let open_files = self.daemon.open_files().unwrap_or_default();
+        let memory = Memory::watch(self.daemon.pid());
+        let mut seen = self.drive(input, wants("other_client_served_within_ms"))?;
+        seen.rss_growth_bytes = memory.growth();
+        seen.alive = self.daemon.alive(Duration::from_secs(10));
+        if wants("fd_growth_max") || wants("no_task_left_after_s") {
+            seen.files_growth = self.settle(open_files);
+        }
+        let after = judge::files(&self.daemon.home);
+        seen.new_files = after.into_iter().filter(|file| !files.contains(file)).collect();
+        seen.keys_changed = self.keys(case) != keys;
+        if wants("log_one_record_per_line") {
+            seen.bad_log_lines = judge::bad_log_lines(&self.daemon.home.join("logs"));
+        }
+        let findings = judge::judge(&case.check, &seen, &self.places);
+        let served = (200..400).contains(&seen.status());
+        Ok(Verdict {
+            outcome: if served { Outcome::Allow } else { Outcome::Refuse },
+            failures: findings.failures,
+            unchecked: findings.unchecked,
+        })
+    }
+
+    /// What can be seen of permissions: every key's policy, without the times that use changes.
+    fn keys(&self, case: &Case) -> Value {
+        let state = ["no_state_change", "mode_unchanged", "no_grant_created"];
+        if !state.iter().any(|name| case.check.contains_key(*name)) {
+            return Value::Null;
+        }
+        let answer = self.daemon.call("GET", "/v1/admin/keys", &Value::Null);
+        let mut list = answer.map(|answer| answer.json()).unwrap_or_default();
+        for key in list["data"].as_array_mut().into_iter().flatten() {
+            if let Some(key) = key.as_object_mut() {
+                key.remove("last_used_at");
+            }
+        }
+        list
+    }
+
+    /// Waits for connections to be cleared away and gives how many files are left open beyond before.
+    fn settle(&self, before: usize) -> usize {
+        let deadline = Instant::now() + SETTLE;
+        loop {
+            let growth = self
+                .daemon
+                .open_files()
+                .unwrap_or(usize::MAX)
+                .saturating_sub(before);
+            if growth == 0 || Instant::now() > deadline {
+                return growth;
+            }
+            thread::sleep(SAMPLE);
+        }
+    }
+
+    fn drive(&mut self, input: &Input, ask_beside: bool) -> Result<Seen> {
+        let begin = Instant::now();
+        let mut seen = match input {
+            Input::Raw(_) | Input::Bytes { .. } | Input::Body(_) | Input::Whole(_) => {
+                let bytes = input.bytes(&self.places)?.context("a request has bytes")?;
+                let begin = Instant::now();
+                let mut seen = self.send(bytes)?;
+                seen.took = begin.elapsed().saturating_sub(SECOND_TIMEOUT);
+                return Ok(seen);
+            }
+            Input::HalfClose(text) => self.half_close(&self.places.fill(text))?,
+            Input::Slow { text, bytes_per_s } => self.slow(&self.places.fill(text), *bytes_per_s)?,
+            Input::OpenIdle(connections) => self.open_idle(*connections, ask_beside),
+            Input::Reconnect { to, times } => self.reconnect(&self.places.fill(to), *times)?,
+            Input::SlowRead {
+                request,
+                bytes_per_s,
+                seconds,
+            } => self.slow_read(&self.places.fill(request), *bytes_per_s, *seconds, ask_beside)?,
+            Input::Timing { rounds } => self.timing(*rounds)?,
+            Input::Model(reply) => self.model(reply)?,
+        };
+        seen.took = begin.elapsed();
+        Ok(seen)
+    }
+
+    fn connect(&self) -> Result<Connection> {
+        Connection::open(self.daemon.address, ANSWER_TIMEOUT)
+    }
+
+    /// Writes beside reading: a daemon that refuses early must not be waited for.
+    fn send(&self, bytes: Vec<u8>) -> Result<Seen> {
+        let mut connection = self.connect()?;
+        let mut writer = connection.stream().try_clone()?;
+        let writing = thread::spawn(move || writer.write_all(&bytes).is_ok());
+        let mut seen = Seen {
+            answer: connection.read().unwrap_or_default(),
+            ..Seen::default()
+        };
+        if seen.answer.status != 0 && seen.answer.header("connection") != Some("close") {
+            connection.stream().set_read_timeout(Some(SECOND_TIMEOUT))?;
+            seen.second_served = connection
+                .read()
+                .is_ok_and(|second| (200..400).contains(&second.status));
+        }
+        // Unblocks a writer that the daemon no longer reads from.
+        drop(connection.stream().shutdown(Shutdown::Both));
+        drop(writing.join());
+        Ok(seen)
+    }
+
+    fn half_close(&self, text: &str) -> Result<Seen> {
+        let mut connection = self.connect()?;
+        connection.send(text.as_bytes())?;
+        connection.stream().shutdown(Shutdown::Write)?;
+        Ok(Seen {
+            answer: connection.read().unwrap_or_default(),
+            ..Seen::default()
+        })
+    }
+
+    /// Sends slowly, then waits for the daemon to close.
+    fn slow(&self, text: &str, bytes_per_s: u64) -> Result<Seen> {
+        let mut connection = self.connect()?;
+        let mut writer = connection.stream().try_clone()?;
+        let text = text.as_bytes().to_owned();
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let writing = thread::spawn(move || {
+            for byte in text {
+                if stopped.load(Ordering::Relaxed) || writer.write_all(&[byte]).is_err() {
+                    return;
+                }
+                thread::sleep(Duration::from_secs(1) / u32::try_from(bytes_per_s).unwrap_or(u32::MAX));
+            }
+        });
+        let answer = connection.read();
+        let closed = answer.is_ok()
+            && (answer.as_ref().is_ok_and(|answer| answer.status == 0) || closes(&mut connection));
+        stop.store(true, Ordering::Relaxed);
+        drop(writing.join());
+        Ok(Seen {
+            answer: answer.unwrap_or_default(),
+            closed,
+            ..Seen::default()
+        })
+    }
+
+    fn open_idle(&self, connections: usize, ask_beside: bool) -> Seen {
+        let open: Vec<_> = (0..connections)
+            .filter_map(|_| TcpStream::connect_timeout(&self.daemon.address, Duration::from_secs(5)).ok())
+            .collect();
+        let mut seen = Seen::default();
+        if ask_beside {
+            seen.other_client = self.ask_beside();
+        }
+        drop(open);
+        seen
+    }
+
+    fn reconnect(&self, path: &str, times: usize) -> Result<Seen> {
+        let bytes = request(
+            "GET",
+            path,
+            self.daemon.address,
+            Some(&self.daemon.key),
+            &Value::Null,
+        );
+        for _ in 0..times {
+            let mut connection = self.connect()?;
+            connection.send(&bytes)?;
+        }
+        Ok(Seen::default())
+    }
+
+    fn slow_read(&self, request: &str, bytes_per_s: u64, seconds: u64, ask_beside: bool) -> Result<Seen> {
+        let mut connection = self.connect()?;
+        connection.send(request.as_bytes())?;
+        let mut seen = Seen::default();
+        let deadline = Instant::now() + Duration::from_secs(seconds);
+        if ask_beside {
+            seen.other_client = self.ask_beside();
+        }
+        let mut byte = [0];
+        while Instant::now() < deadline && connection.stream().read(&mut byte).is_ok_and(|length| length > 0)
+        {
+            thread::sleep(Duration::from_secs(1) / u32::try_from(bytes_per_s).unwrap_or(u32::MAX));
+        }
+        Ok(seen)
+    }
+
+    /// How long a proper client waits for a list while the odd one is at it.
+    fn ask_beside(&self) -> Option<Duration> {
+        let begin = Instant::now();
+        let answer = self.daemon.call("GET", "/v1/models", &Value::Null).ok()?;
+        (answer.status == 200).then(|| begin.elapsed())
+    }
+
+    /// Compares the time of two refusals: a key that is wrong from the start, and one wrong at its end.
+    fn timing(&self, rounds: usize) -> Result<Seen> {
+        let key = &self.daemon.key;
+        let swap = |letter: char| if letter == 'a' { 'b' } else { 'a' };
+        let first: String = key
+            .chars()
+            .enumerate()
+            .map(|(at, letter)| if at == 0 { swap(letter) } else { letter })
+            .collect();
+        let last_at = key.chars().count().saturating_sub(1);
+        let last: String = key
+            .chars()
+            .enumerate()
+            .map(|(at, letter)| if at == last_at { swap(letter) } else { letter })
+            .collect();
+        let mut totals = [Duration::ZERO; 2];
+        let mut answer = Answer::default();
+        for _ in 0..rounds {
+            for (total, key) in totals.iter_mut().zip([&first, &last]) {
+                let bytes = request("GET", "/v1/models", self.daemon.address, Some(key), &Value::Null);
+                let mut connection = self.connect()?;
+                let begin = Instant::now();
+                connection.send(&bytes)?;
+                answer = connection.read()?;
+                *total += begin.elapsed();
+            }
+        }
+        let rounds = u32::try_from(rounds.max(1)).unwrap_or(u32::MAX);
+        let mean_difference = (totals[0] / rounds).abs_diff(totals[1] / rounds);
+        Ok(Seen {
+            answer,
+            mean_difference,
+            ..Seen::default()
+        })
+    }
+
+    /// Asks a question while the model answers in an odd way.
+    fn model(&mut self, reply: &ModelReply) -> Result<Seen> {
+        let _runtime = self.runtime.enter();
+        let wait = match reply {
+            ModelReply::Endless { seconds, .. } => Duration::from_secs(seconds + 10),
+            ModelReply::JsonDepth(_)
+            | ModelReply::ToolCalls(_)
+            | ModelReply::ToolLoop
+            | ModelReply::TextBytes(_)
+            | ModelReply::Status(_)
+            | ModelReply::Garbage(_)
+            | ModelReply::Never
+            | ModelReply::Cut
+            | ModelReply::Empty => ANSWER_TIMEOUT,
+        };
+        let scripted = scripted(reply);
+        if matches!(reply, ModelReply::ToolLoop) {
+            self.upstream.always(scripted);
+        } else {
+            self.upstream.push(scripted);
+        }
+        let question = json!({"model": "tidegate", "messages": [{"role": "user", "content": "hello"}]});
+        let bytes = request(
+            "POST",
+            "/v1/chat/completions",
+            self.daemon.address,
+            Some(&self.daemon.key),
+            &question,
+        );
+        let mut connection = Connection::open(self.daemon.address, wait)?;
+        connection.send(&bytes)?;
+        let answer = connection.read().unwrap_or_default();
+        self.upstream.always(Reply::text("hello"));
+        Ok(Seen {
+            answer,
+            ..Seen::default()
+        })
+    }
+}
+
+fn scripted(reply: &ModelReply) -> Reply {
+    match reply {
+        ModelReply::JsonDepth(depth) => {
+            let arguments = format!("{}1{}", "{\"a\":".repeat(*depth), "}".repeat(*depth));
+            Reply::text("").call("call_1", "calculate", Value::String(arguments))
+        }
+        ModelReply::ToolCalls(calls) => (0..*calls).fold(Reply::text(""), |reply, number| {
+            reply.call(format!("call_{number}"), "current_time", json!({}))
+        }),
+        ModelReply::ToolLoop => Reply::text("").call(
+            "call_1",
+            "write_file",
+            json!({"path": "../outside.txt", "content": "x"}),
+        ),
+        ModelReply::Endless { bytes_per_s, .. } => Reply::endless(*bytes_per_s),
+        ModelReply::TextBytes(bytes) => Reply::text("a".repeat(*bytes)).chunk_chars(4096),
+        ModelReply::Status(status) => Reply::status(*status, json!({"error": {"message": "scripted"}})),
+        ModelReply::Garbage(text) => Reply::raw_sse(text.as_str()),
+        ModelReply::Never => Reply::never(),
+        ModelReply::Cut => Reply::text("this answer breaks off").chunk_chars(4).cut(),
+        ModelReply::Empty => Reply::text(""),
+    }
+}
+
+fn closes(connection: &mut Connection) -> bool {
+    let mut byte = [0];
+    connection
+        .stream()
+        .read(&mut byte)
+        .is_ok_and(|length| length == 0)
+}
+
+/// Watches how far a process's memory grows.
+struct Memory {
+    before: u64,
+    most: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    watcher: Option<thread::JoinHandle<()>>,
+}
+
+impl Memory {
+    fn watch(pid: u32) -> Self {
+        let before = resident(pid);
+        let most = Arc::new(AtomicU64::new(before));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (shared, stopped) = (Arc::clone(&most), Arc::clone(&stop));
+        let watcher = thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                shared.fetch_max(resident(pid), Ordering::Relaxed);
+                thread::sleep(SAMPLE);
+            }
+        });
+        Self {
+            before,
+            most,
+            stop,
+            watcher: Some(watcher),
+        }
+    }
+
+    fn growth(mut self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(watcher) = self.watcher.take() {
+            drop(watcher.join());
+        }
+        self.most.load(Ordering::Relaxed).saturating_sub(self.before)
+    }
+}
+
+/// Resident memory in bytes; 0 where the process is gone.
+fn resident(pid: u32) -> u64 {
+    const PAGE_BYTES: u64 = 4096;
+    let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok())
+        .unwrap_or_default()
+        * PAGE_BYTES
+}
