@@ -34,13 +34,14 @@ use tidegate_tools::Tools;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use self::error::Error;
 use self::bootstrap::FirstKey;
+pub use self::error::Error;
 use crate::{
     clock::{OsEntropy, SystemClock},
     config::{
         Environment, Settings,
         discover::{self, Source},
+        secret,
     },
     hooks, http,
     lifecycle::Lifecycle,
@@ -100,8 +101,14 @@ impl App {
             Purpose::Look => Arc::new(NoLog),
         };
         let (triage, tool_log) = (log("agents/triage.jsonl"), log("tools.jsonl"));
-        let routing = RoutingGate::new(files, None, Arc::clone(&triage), Arc::clone(&clock), config.routing.clone());
-        let redactor = Redactor::new(secrets(&settings, environment)).map_err(part)?;
+        let routing = RoutingGate::new(
+            files,
+            None,
+            Arc::clone(&triage),
+            Arc::clone(&clock),
+            config.routing.clone(),
+        );
+        let redactor = Redactor::new(secrets(&settings, environment)?).map_err(part)?;
         let engine = Arc::new(Engine::new(tidegate_engine::Parts {
             model: Arc::clone(&models) as _,
             tools: Arc::clone(&tools) as _,
@@ -112,7 +119,7 @@ impl App {
             runs: Arc::clone(&store) as _,
             ledger: Arc::clone(&store) as _,
             held: Arc::clone(&store) as _,
-            hooks: hooks::build(&config.hooks, settings.home.clone(), environment.get("PATH")),
+            hooks: hooks::build(&config.hooks, &settings.home, environment.get("PATH")),
             tool_log: Arc::clone(&tool_log),
             clock: Arc::clone(&clock),
             entropy: Arc::clone(&entropy),
@@ -149,15 +156,18 @@ impl App {
         let listener = TcpListener::bind(address)
             .await
             .map_err(|problem| Error::Bind { address, problem })?;
-        let bound = listener.local_addr().map_err(|problem| Error::Bind { address, problem })?;
+        let bound = listener
+            .local_addr()
+            .map_err(|problem| Error::Bind { address, problem })?;
         let base_url = bootstrap::base_url(bound, &self.settings.config.server.allowed_hosts);
+        // Before the first answer: whoever waits for the door to open has a key that fits.
+        self.first_key(environment, &base_url, out).await?;
         let soft = self.lifecycle.soft.clone();
         let options = self.settings.config.server.clone();
         let router = http::router(self.parts(soft.clone()));
         self.lifecycle.tracker.spawn(async move {
             http::serve::run(listener, router, &options, soft).await;
         });
-        self.first_key(environment, &base_url, out).await?;
         self.spawn_pruning();
         let model = match &self.source {
             Source::Configured => "configured".to_owned(),
@@ -195,8 +205,14 @@ impl App {
         }
     }
 
-    async fn first_key(&self, environment: &Environment, base_url: &str, out: &mut dyn Write) -> Result<(), Error> {
-        let given = environment.get(bootstrap::VARIABLE);
+    async fn first_key(
+        &self,
+        environment: &Environment,
+        base_url: &str,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
+        let given = bootstrap_key(&self.settings, environment)?;
+        let given = given.as_ref().map(Secret::expose);
         match bootstrap::first_key(&*self.store, &*self.clock, &*self.entropy, given).await? {
             FirstKey::Made(id, plain) => {
                 if let Err(problem) = bootstrap::show(out, base_url, &plain) {
@@ -206,10 +222,14 @@ impl App {
                 }
                 tracing::info!(key.id = %id, "the first key was made and shown on standard output");
             }
-            FirstKey::Taken(id) => tracing::info!(key.id = %id, "the first key is the one in TIDEGATE_BOOTSTRAP_KEY"),
+            FirstKey::Taken(id) => {
+                tracing::info!(key.id = %id, "the first key is the one in TIDEGATE_BOOTSTRAP_KEY");
+            }
             FirstKey::Present => {}
             FirstKey::Ignored => {
-                tracing::warn!("TIDEGATE_BOOTSTRAP_KEY is ignored: there are keys already, and it is none of them");
+                tracing::warn!(
+                    "TIDEGATE_BOOTSTRAP_KEY is ignored: there are keys already, and it is none of them"
+                );
             }
         }
         Ok(())
@@ -221,12 +241,18 @@ impl App {
         if days == 0 {
             return;
         }
-        let (store, clock, soft) = (Arc::clone(&self.store), Arc::clone(&self.clock), self.lifecycle.soft.clone());
+        let (store, clock, soft) = (
+            Arc::clone(&self.store),
+            Arc::clone(&self.clock),
+            self.lifecycle.soft.clone(),
+        );
         self.lifecycle.tracker.spawn(async move {
             let mut tick = tokio::time::interval(Duration::from_secs(PRUNE_INTERVAL_S));
             while soft.run_until_cancelled(tick.tick()).await.is_some() {
                 let age = jiff::SignedDuration::from_secs(days * DAY_S);
-                let Ok(before) = clock.now().checked_sub(age) else { return };
+                let Ok(before) = clock.now().checked_sub(age) else {
+                    return;
+                };
                 match store.prune(before).await {
                     Ok(0) => {}
                     Ok(runs) => tracing::info!(runs, "old runs were removed"),
@@ -253,7 +279,11 @@ async fn instructions(settings: &Settings, files: Arc<dyn OperatorFiles>) -> Res
 }
 
 /// Opens the database; its writer runs until the lifecycle closes.
-pub async fn open_store(settings: &Settings, clock: Arc<dyn Clock>, lifecycle: &Lifecycle) -> Result<Store, Error> {
+pub async fn open_store(
+    settings: &Settings,
+    clock: Arc<dyn Clock>,
+    lifecycle: &Lifecycle,
+) -> Result<Store, Error> {
     tidegate_io::files::create_private_dir(&settings.data_dir).map_err(|problem| Error::Folder {
         path: settings.data_dir.clone(),
         problem: problem.to_string(),
@@ -269,7 +299,11 @@ async fn recover(store: &Store, clock: &dyn Clock) -> Result<(), Error> {
     store.lock_daemon()?;
     let (indeterminate, interrupted) = store.recover(clock.now()).await?;
     if indeterminate + interrupted > 0 {
-        tracing::warn!(interrupted, indeterminate, "an earlier process left runs unfinished; they were closed");
+        tracing::warn!(
+            interrupted,
+            indeterminate,
+            "an earlier process left runs unfinished; they were closed"
+        );
     }
     Ok(())
 }
@@ -337,10 +371,18 @@ fn zones(settings: &Settings) -> Zones {
     Zones {
         readable: vec![bank.clone()],
         writable: vec![bank.clone()],
-        no_prompt: config.no_prompt_folders.iter().map(|folder| real(&bank.join(folder))).collect(),
+        no_prompt: config
+            .no_prompt_folders
+            .iter()
+            .map(|folder| real(&bank.join(folder)))
+            .collect(),
         blocked: blocked.into_iter().collect(),
         // Not resolved: an entry that ends in `/` means a folder, and must keep its end.
-        allowed_sensitive: config.allowed_sensitive_files.iter().map(|file| bank.join(file)).collect(),
+        allowed_sensitive: config
+            .allowed_sensitive_files
+            .iter()
+            .map(|file| bank.join(file))
+            .collect(),
     }
 }
 
@@ -356,19 +398,23 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Every credential the process knows; none may come out in a tool's result or a log.
-fn secrets(settings: &Settings, environment: &Environment) -> Vec<Secret> {
+fn secrets(settings: &Settings, environment: &Environment) -> Result<Vec<Secret>, Error> {
     let providers = settings.config.models.providers.values();
-    providers
+    Ok(providers
         .flat_map(|provider| {
             let headers = provider.headers.values().map(Secret::new);
             provider.api_key.iter().cloned().chain(headers)
         })
-        .chain(
-            ["OPENAI_API_KEY", bootstrap::VARIABLE]
-                .iter()
-                .filter_map(|name| environment.get(name).map(Secret::new)),
-        )
-        .collect()
+        .chain(environment.get("OPENAI_API_KEY").map(Secret::new))
+        .chain(bootstrap_key(settings, environment)?)
+        .collect())
+}
+
+/// The first key as the environment names it: itself, or by `file:PATH` as containers like it.
+fn bootstrap_key(settings: &Settings, environment: &Environment) -> Result<Option<Secret>, Error> {
+    let resolve = |text: &str| secret::resolve(text, environment, &settings.home);
+    let given = environment.get(bootstrap::VARIABLE).map(resolve).transpose();
+    given.map_err(|problem| Error::Part(format!("{}: {problem}", bootstrap::VARIABLE)))
 }
 
 /// A log of JSON lines in the logs folder; its writer runs until the lifecycle closes.

@@ -65,8 +65,11 @@ pub async fn run(arguments: Arguments, environment: &Environment, out: Out<'_>) 
     let place = Place {
         flags: flags(&arguments.common)?,
         environment,
-        folder: std::env::current_dir()
-            .map_err(|error| Error::Usage(format!("the working folder cannot be read ({error}); change to another one")))?,
+        folder: std::env::current_dir().map_err(|error| {
+            Error::Usage(format!(
+                "the working folder cannot be read ({error}); change to another one"
+            ))
+        })?,
     };
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => Box::pin(serve(&place, out)).await?,
@@ -74,8 +77,10 @@ pub async fn run(arguments: Arguments, environment: &Environment, out: Out<'_>) 
         Command::Keys(command) => Box::pin(with_keys(&place, &command, out)).await?,
         Command::Config(command) => return show_config(&place, &command, out),
         Command::Doctor(command) => return Box::pin(doctor::run(&place, command.output, out)).await,
-        Command::Openapi => output::json(out, &http::openapi_document())?,
-        Command::Prompt(command) => Box::pin(prompt::run(place.settings()?, environment, &command, out)).await?,
+        Command::Openapi => writeln!(out, "{}", http::openapi_document())?,
+        Command::Prompt(command) => {
+            Box::pin(prompt::run(place.settings()?, environment, &command, out)).await?;
+        }
         Command::Init(command) => init::run(&place, &command, out)?,
         Command::Version => writeln!(out, "tidegate {}", env!("CARGO_PKG_VERSION"))?,
     }
@@ -95,7 +100,10 @@ fn flags(common: &Common) -> Result<Flags, Error> {
         ("--data-dir", "data_dir", &common.data_dir),
         ("--bind", "server.bind", &common.bind),
     ] {
-        settings.extend(text.iter().map(|text| (flag.to_owned(), key.to_owned(), text.clone())));
+        settings.extend(
+            text.iter()
+                .map(|text| (flag.to_owned(), key.to_owned(), text.clone())),
+        );
     }
     Ok(Flags {
         file: common.config.clone(),
@@ -109,14 +117,22 @@ async fn serve(place: &Place<'_>, out: Out<'_>) -> Result<(), Error> {
     let directives = place.environment.get("RUST_LOG");
     // Private where it is new; where it cannot be made, the console is all there is, and says so.
     drop(tidegate_io::files::create_private_dir(&settings.logs));
-    let guard = telemetry::start(&settings.config.logs, &settings.logs, directives).map_err(app::Error::Part)?;
+    let guard =
+        telemetry::start(&settings.config.logs, &settings.logs, directives).map_err(app::Error::Part)?;
     for warning in &loaded.warnings {
         tracing::warn!("configuration: {warning}");
     }
     // Before anything is built: a signal during start-up ends it in good order, too.
     let mut signals = Signals::listen().map_err(app::Error::Signals)?;
     let lifecycle = Lifecycle::new();
-    let outcome = Box::pin(serve_until(settings, place.environment, &lifecycle, &mut signals, out)).await;
+    let outcome = Box::pin(serve_until(
+        settings,
+        place.environment,
+        &lifecycle,
+        &mut signals,
+        out,
+    ))
+    .await;
     lifecycle.close().await;
     drop(guard);
     outcome
@@ -170,7 +186,11 @@ fn show_config(place: &Place<'_>, command: &args::Config, out: Out<'_>) -> Resul
             |file| Path::display(file).to_string(),
         );
         let count = loaded.warnings.len();
-        writeln!(out, "The configuration is good ({file}; {count} warning{}).", if count == 1 { "" } else { "s" })?;
+        writeln!(
+            out,
+            "The configuration is good ({file}; {count} warning{}).",
+            if count == 1 { "" } else { "s" }
+        )?;
         return Ok(0);
     }
     write!(out, "{}", loaded.shown())?;

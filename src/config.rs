@@ -21,12 +21,12 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::tree::{Origin, Tree};
 pub use self::{
     env::Environment,
     error::{Error, Problem},
     settings::Settings,
 };
-use self::tree::{Origin, Tree};
 
 /// The file that is read where none is named.
 pub const FILE: &str = "tidegate.toml";
@@ -157,14 +157,15 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, Error> {
     if !findings.errors.is_empty() {
         return Err(invalid(findings.errors));
     }
-    let mut config: Config = serde_path_to_error::deserialize(Value::Object(tree.values.clone())).map_err(|error| {
-        let key = error.path().to_string();
-        invalid(vec![Problem {
-            origin: tree.origin(&key),
-            key: Some(key),
-            message: error.inner().to_string(),
-        }])
-    })?;
+    let mut config: Config =
+        serde_path_to_error::deserialize(Value::Object(tree.values.clone())).map_err(|error| {
+            let key = error.path().to_string();
+            invalid(vec![Problem {
+                origin: tree.origin(&key),
+                key: Some(key),
+                message: error.inner().to_string(),
+            }])
+        })?;
     config.api_keys = api_keys(&tree);
     Ok(Loaded {
         config,
@@ -179,7 +180,9 @@ impl Loaded {
     pub fn shown(&self) -> String {
         let mut values = serde_json::to_value(&self.config).unwrap_or_default();
         for (provider, key) in &self.config.api_keys {
-            if let Some(Value::Object(map)) = values.pointer_mut("/models/providers").and_then(|map| map.get_mut(provider))
+            if let Some(Value::Object(map)) = values
+                .pointer_mut("/models/providers")
+                .and_then(|map| map.get_mut(provider))
             {
                 map.insert("api_key".into(), key.clone().into());
             }
@@ -195,7 +198,10 @@ pub fn reference() -> String {
 
 /// The credentials that were typed. The providers' own options never hold them as text.
 fn api_keys(tree: &Tree) -> BTreeMap<String, String> {
-    let providers = tree.values.get("models").and_then(|models| models.get("providers"));
+    let providers = tree
+        .values
+        .get("models")
+        .and_then(|models| models.get("providers"));
     providers
         .and_then(Value::as_object)
         .into_iter()

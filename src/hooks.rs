@@ -5,7 +5,13 @@
 //! exit code or the deadline is a refusal. It starts without a shell and with nothing of the daemon's
 //! environment but `PATH`, so no credential can reach it.
 
-use std::{collections::BTreeSet, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -68,9 +74,16 @@ impl Options {
     pub fn faults(&self) -> Vec<(&'static str, String)> {
         let mut faults = Vec::new();
         if self.name.trim().is_empty() {
-            faults.push(("name", "a hook needs a name, for the logs and for refusals".to_owned()));
+            faults.push((
+                "name",
+                "a hook needs a name, for the logs and for refusals".to_owned(),
+            ));
         }
-        if self.command.first().is_none_or(|program| program.trim().is_empty()) {
+        if self
+            .command
+            .first()
+            .is_none_or(|program| program.trim().is_empty())
+        {
             faults.push((
                 "command",
                 "a hook needs a command, such as `command = [\"/usr/local/bin/check-write\"]`".to_owned(),
@@ -85,15 +98,15 @@ impl Options {
 
 /// Builds the hooks, in the order of the file. `path` is the `PATH` in which commands are found, `folder` where
 /// they run.
-pub fn build(options: &[Options], folder: PathBuf, path: Option<&str>) -> Hooks {
+pub fn build(options: &[Options], folder: &Path, path: Option<&str>) -> Hooks {
     let mut hooks = Hooks::default();
     for options in options {
         let command = Arc::new(Command {
             name: options.name.clone(),
             tools: options.tools.iter().cloned().collect(),
-            command: options.command.clone(),
+            argv: options.command.clone(),
             timeout_ms: options.timeout_ms,
-            folder: folder.clone(),
+            folder: folder.to_owned(),
             path: path.unwrap_or("/usr/local/bin:/usr/bin:/bin").to_owned(),
         });
         match options.when {
@@ -109,7 +122,7 @@ pub fn build(options: &[Options], folder: PathBuf, path: Option<&str>) -> Hooks 
 struct Command {
     name: String,
     tools: BTreeSet<String>,
-    command: Vec<String>,
+    argv: Vec<String>,
     timeout_ms: u64,
     folder: PathBuf,
     path: String,
@@ -133,12 +146,14 @@ impl Command {
 
     /// Runs the command with `input`; its standard output where it reported success.
     async fn run(&self, input: &Value) -> Result<Vec<u8>, HookFault> {
-        let Some((program, arguments)) = self.command.split_first() else {
+        let Some((program, arguments)) = self.argv.split_first() else {
             return Err(HookFault("the hook has no command".into()));
         };
         let stdin = input.to_string().into_bytes();
         if stdin.len() > CALL_BYTES_MAX {
-            return Err(HookFault(format!("the call is larger than the {CALL_BYTES_MAX} bytes a hook is given")));
+            return Err(HookFault(format!(
+                "the call is larger than the {CALL_BYTES_MAX} bytes a hook is given"
+            )));
         }
         let finished = process::run(Program {
             program: PathBuf::from(program),
@@ -153,7 +168,9 @@ impl Command {
         .map_err(|error| HookFault(error.to_string()))?;
         match finished.exit {
             Exit::Code(0) if !finished.stdout.is_cut => Ok(finished.stdout.bytes),
-            Exit::Code(0) => Err(HookFault(format!("the hook wrote more than {DECISION_BYTES_MAX} bytes"))),
+            Exit::Code(0) => Err(HookFault(format!(
+                "the hook wrote more than {DECISION_BYTES_MAX} bytes"
+            ))),
             Exit::Code(code) => Err(HookFault(format!("the hook ended with exit code {code}"))),
             Exit::Signal(signal) => Err(HookFault(format!("the hook was ended by signal {signal}"))),
         }
@@ -197,12 +214,13 @@ impl GateHook for Command {
         let output = self.run(&describe("before_tool", call, spec, context)).await?;
         match serde_json::from_slice(&output) {
             Ok(Answer::Allow) => Ok(HookDecision::Pass),
-            Ok(Answer::Refuse { reason }) if reason.trim().is_empty() => {
-                Ok(HookDecision::Refuse(format!("the operator's check `{}` refuses this.", self.name)))
-            }
-            Ok(Answer::Refuse { reason }) => {
-                Ok(HookDecision::Refuse(reason.trim().chars().take(REASON_CHARS_MAX).collect()))
-            }
+            Ok(Answer::Refuse { reason }) if reason.trim().is_empty() => Ok(HookDecision::Refuse(format!(
+                "the operator's check `{}` refuses this.",
+                self.name
+            ))),
+            Ok(Answer::Refuse { reason }) => Ok(HookDecision::Refuse(
+                reason.trim().chars().take(REASON_CHARS_MAX).collect(),
+            )),
             Err(_) => Err(HookFault(
                 "the hook's answer is no decision; write {\"decision\":\"allow\"} or \
                  {\"decision\":\"refuse\",\"reason\":\"…\"} to standard output"

@@ -171,7 +171,6 @@ pub fn router(parts: Parts) -> Router {
 }
 
 /// The panic's own words may hold a caller's text; they are on the console already.
-#[expect(clippy::needless_pass_by_value, reason = "the layer hands the panic over")]
 fn answer_to_a_panic(_panic: Box<dyn std::any::Any + Send>) -> axum::response::Response {
     error::ApiError::internal("a handler panicked").into_response()
 }

@@ -131,7 +131,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_task_that_finishes_is_waited_for() {
         let lifecycle = Lifecycle::new();
-        lifecycle.tracker.spawn(tokio::time::sleep(Duration::from_secs(5)));
+        lifecycle
+            .tracker
+            .spawn(tokio::time::sleep(Duration::from_secs(5)));
         lifecycle.soft.cancel();
         assert_eq!(lifecycle.shut_down(never, 10_000).await, Drained::Finished);
         assert!(!lifecycle.hard.is_cancelled());
@@ -152,7 +154,10 @@ mod tests {
         let hard = lifecycle.hard.clone();
         lifecycle.tracker.spawn(async move { hard.cancelled().await });
         let begin = tokio::time::Instant::now();
-        assert_eq!(lifecycle.shut_down(async || "SIGINT", 600_000).await, Drained::Stopped);
+        assert_eq!(
+            lifecycle.shut_down(async || "SIGINT", 600_000).await,
+            Drained::Stopped
+        );
         assert!(begin.elapsed() < Duration::from_secs(1));
     }
 
@@ -171,6 +176,9 @@ mod tests {
     async fn a_task_that_hears_nothing_is_abandoned() {
         let lifecycle = Lifecycle::new();
         lifecycle.tracker.spawn(std::future::pending::<()>());
-        assert_eq!(lifecycle.shut_down(async || "SIGTERM", 1).await, Drained::Abandoned);
+        assert_eq!(
+            lifecycle.shut_down(async || "SIGTERM", 1).await,
+            Drained::Abandoned
+        );
     }
 }

@@ -3,7 +3,7 @@
 //! What is logged is decided where it is logged: ids, names, counts and durations; never keys, bodies, message
 //! text or tool output.
 
-use std::path::Path;
+use std::{io::IsTerminal, path::Path};
 
 use serde::{Deserialize, Serialize};
 use tracing_appender::{non_blocking::WorkerGuard, rolling};
@@ -60,7 +60,9 @@ impl Guard {
 /// The filter of those directives, or what is wrong with them.
 pub fn filter(directives: &str) -> Result<EnvFilter, String> {
     EnvFilter::builder().parse(directives).map_err(|error| {
-        format!("`{directives}` is no log filter ({error}); use a level such as `info`, or `info,tidegate=debug`")
+        format!(
+            "`{directives}` is no log filter ({error}); use a level such as `info`, or `info,tidegate=debug`"
+        )
     })
 }
 
@@ -69,6 +71,7 @@ pub fn filter(directives: &str) -> Result<EnvFilter, String> {
 pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Result<Guard, String> {
     let console = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .with_filter(filter(directives.unwrap_or(&options.console))?);
     let appender = rolling::Builder::new()
@@ -110,6 +113,10 @@ mod tests {
     fn filters_are_checked() {
         assert!(filter("info").is_ok());
         assert!(filter("warn,tidegate=debug").is_ok());
-        assert!(filter("loud=very=much").unwrap_err().contains("info,tidegate=debug"));
+        assert!(
+            filter("loud=very=much")
+                .unwrap_err()
+                .contains("info,tidegate=debug")
+        );
     }
 }

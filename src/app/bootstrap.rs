@@ -71,7 +71,11 @@ pub async fn first_key(
     }
     let stored = store.find(&id).await?;
     let opens = stored.is_some_and(|stored| keys::matches(&stored.hash, &hash));
-    Ok(if opens { FirstKey::Present } else { FirstKey::Ignored })
+    Ok(if opens {
+        FirstKey::Present
+    } else {
+        FirstKey::Ignored
+    })
 }
 
 /// Where a client on this machine, or the first allowed one, reaches the API.
@@ -144,7 +148,9 @@ mod tests {
                 path: folder.path().join("t.db"),
                 ..tidegate_store::Options::default()
             };
-            let (store, worker) = tidegate_store::Store::open(options, Arc::clone(&clock) as _).await.unwrap();
+            let (store, worker) = tidegate_store::Store::open(options, Arc::clone(&clock) as _)
+                .await
+                .unwrap();
             let (stop, tracker) = (CancellationToken::new(), TaskTracker::new());
             tracker.spawn(worker.run(stop.clone()));
             Self {
@@ -186,11 +192,20 @@ mod tests {
         let (id, plain) = keys::generate(&OsEntropy);
         let taken = desk.first(Some(plain.expose())).await.unwrap();
         assert!(matches!(taken, FirstKey::Taken(taken) if taken == id));
-        assert!(matches!(desk.first(Some(plain.expose())).await.unwrap(), FirstKey::Present));
+        assert!(matches!(
+            desk.first(Some(plain.expose())).await.unwrap(),
+            FirstKey::Present
+        ));
         let (_, other) = keys::generate(&OsEntropy);
-        assert!(matches!(desk.first(Some(other.expose())).await.unwrap(), FirstKey::Ignored));
+        assert!(matches!(
+            desk.first(Some(other.expose())).await.unwrap(),
+            FirstKey::Ignored
+        ));
         let error = desk.first(Some("secret")).await.unwrap_err().to_string();
-        assert!(error.contains("tidegate keys generate") && !error.contains("secret"), "{error}");
+        assert!(
+            error.contains("tidegate keys generate") && !error.contains("secret"),
+            "{error}"
+        );
         desk.close().await;
     }
 
@@ -209,7 +224,11 @@ mod tests {
         for (bind, hosts, shown) in [
             ("127.0.0.1:8088", vec![], "http://127.0.0.1:8088"),
             ("[::1]:8088", vec!["x"], "http://[::1]:8088"),
-            ("0.0.0.0:80", vec!["agent.example.org"], "http://agent.example.org:80"),
+            (
+                "0.0.0.0:80",
+                vec!["agent.example.org"],
+                "http://agent.example.org:80",
+            ),
         ] {
             let hosts: Vec<_> = hosts.into_iter().map(str::to_owned).collect();
             assert_eq!(base_url(bind.parse().unwrap(), &hosts), shown);

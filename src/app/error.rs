@@ -24,7 +24,9 @@ pub enum Error {
         setting: &'static str,
     },
     /// The address is taken or not ours.
-    #[error("cannot listen on {address}: {problem}; stop what uses it, or choose another with --bind or `server.bind`")]
+    #[error(
+        "cannot listen on {address}: {problem}; stop what uses it, or choose another with --bind or `server.bind`"
+    )]
     Bind {
         /// The address.
         address: SocketAddr,
@@ -35,7 +37,9 @@ pub enum Error {
     #[error("TIDEGATE_BOOTSTRAP_KEY is no key: {0}; `tidegate keys generate` makes one")]
     BootstrapKey(crate::keys::KeyFault),
     /// The first key could not be shown, so it was removed again.
-    #[error("the first key could not be shown ({0}) and was removed again; start with a terminal or set TIDEGATE_BOOTSTRAP_KEY")]
+    #[error(
+        "the first key could not be shown ({0}) and was removed again; start with a terminal or set TIDEGATE_BOOTSTRAP_KEY"
+    )]
     KeyNotShown(std::io::Error),
     /// The database.
     #[error(transparent)]

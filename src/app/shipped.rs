@@ -69,7 +69,10 @@ mod tests {
     #[test]
     fn everything_that_ships_is_embedded() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut on_disk: BTreeSet<PathBuf> = ["AGENT.md", "mcp_servers.json"].iter().map(|name| root.join(name)).collect();
+        let mut on_disk: BTreeSet<PathBuf> = ["AGENT.md", "mcp_servers.json"]
+            .iter()
+            .map(|name| root.join(name))
+            .collect();
         for folder in ["skills", "routing", "knowledge-bank"] {
             below(&root.join(folder), &mut on_disk);
         }

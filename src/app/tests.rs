@@ -31,7 +31,13 @@ const ALONE: [(&str, &str); 3] = [
 async fn without_instructions_the_error_says_how_to_get_them() {
     let home = tempfile::tempdir().unwrap();
     let lifecycle = Lifecycle::new();
-    let built = App::build(settings(home.path(), &ALONE), &Environment::default(), &lifecycle, Purpose::Serve).await;
+    let built = App::build(
+        settings(home.path(), &ALONE),
+        &Environment::default(),
+        &lifecycle,
+        Purpose::Serve,
+    )
+    .await;
     assert!(built.unwrap_err().to_string().contains("tidegate init"));
     lifecycle.close().await;
 }
@@ -44,19 +50,32 @@ async fn an_app_starts_shows_its_key_once_and_stops() {
     for start in 1..=2 {
         let lifecycle = Lifecycle::new();
         let environment = Environment::default();
-        let app = App::build(settings(home.path(), &ALONE), &environment, &lifecycle, Purpose::Serve).await.unwrap();
+        let app = App::build(
+            settings(home.path(), &ALONE),
+            &environment,
+            &lifecycle,
+            Purpose::Serve,
+        )
+        .await
+        .unwrap();
         assert!(matches!(app.source, Source::Nothing(_)));
         let before = shown.len();
         app.serve(&environment, &mut shown).await.unwrap();
         assert_eq!(shown.len() > before, start == 1);
         lifecycle.soft.cancel();
         let signal = async || std::future::pending().await;
-        assert_eq!(lifecycle.shut_down(signal, 5_000).await, crate::lifecycle::Drained::Finished);
+        assert_eq!(
+            lifecycle.shut_down(signal, 5_000).await,
+            crate::lifecycle::Drained::Finished
+        );
         drop(app);
         assert!(lifecycle.close().await);
     }
     let text = String::from_utf8(shown).unwrap();
-    let key = text.split_whitespace().find(|word| word.starts_with("tg_")).unwrap();
+    let key = text
+        .split_whitespace()
+        .find(|word| word.starts_with("tg_"))
+        .unwrap();
     crate::keys::parse(key).unwrap();
 }
 
@@ -66,10 +85,32 @@ async fn a_second_daemon_on_the_same_data_is_refused() {
     shipped(home.path());
     let lifecycle = Lifecycle::new();
     let environment = Environment::default();
-    let first = App::build(settings(home.path(), &ALONE), &environment, &lifecycle, Purpose::Serve).await.unwrap();
-    let second = App::build(settings(home.path(), &ALONE), &environment, &lifecycle, Purpose::Serve).await;
-    assert!(matches!(second, Err(Error::Database(tidegate_store::Error::DaemonRunning { .. }))));
-    let looked = App::build(settings(home.path(), &ALONE), &environment, &lifecycle, Purpose::Look).await;
+    let first = App::build(
+        settings(home.path(), &ALONE),
+        &environment,
+        &lifecycle,
+        Purpose::Serve,
+    )
+    .await
+    .unwrap();
+    let second = App::build(
+        settings(home.path(), &ALONE),
+        &environment,
+        &lifecycle,
+        Purpose::Serve,
+    )
+    .await;
+    assert!(matches!(
+        second,
+        Err(Error::Database(tidegate_store::Error::DaemonRunning { .. }))
+    ));
+    let looked = App::build(
+        settings(home.path(), &ALONE),
+        &environment,
+        &lifecycle,
+        Purpose::Look,
+    )
+    .await;
     assert!(looked.is_ok());
     drop((first, looked));
     lifecycle.close().await;
@@ -91,10 +132,19 @@ async fn a_key_that_cannot_be_shown_does_not_stay() {
     shipped(home.path());
     let lifecycle = Lifecycle::new();
     let environment = Environment::default();
-    let app = App::build(settings(home.path(), &ALONE), &environment, &lifecycle, Purpose::Serve).await.unwrap();
+    let app = App::build(
+        settings(home.path(), &ALONE),
+        &environment,
+        &lifecycle,
+        Purpose::Serve,
+    )
+    .await
+    .unwrap();
     let error = app.serve(&environment, &mut Closed).await.unwrap_err();
     assert!(matches!(error, Error::KeyNotShown(_)));
-    let again = bootstrap::first_key(&*app.store, &*app.clock, &OsEntropy, None).await.unwrap();
+    let again = bootstrap::first_key(&*app.store, &*app.clock, &OsEntropy, None)
+        .await
+        .unwrap();
     assert!(matches!(again, FirstKey::Made(..)));
     lifecycle.soft.cancel();
     lifecycle.tracker.close();
@@ -106,10 +156,20 @@ async fn a_key_that_cannot_be_shown_does_not_stay() {
 fn the_servers_own_files_are_blocked_wherever_they_lie() {
     let home = tempfile::tempdir().unwrap();
     shipped(home.path());
-    let pairs = [("tools.knowledge_bank", "."), ("data_dir", "data"), ("no_prompt_folders", "drafts")];
+    let pairs = [
+        ("tools.knowledge_bank", "."),
+        ("data_dir", "data"),
+        ("no_prompt_folders", "drafts"),
+    ];
     let zones = zones(&settings(home.path(), &pairs));
     let home = home.path().canonicalize().unwrap();
-    for own in ["data/tidegate.db", "logs/tools.jsonl", "AGENT.md", "skills/policy-lookup/SKILL.md", "tidegate.toml"] {
+    for own in [
+        "data/tidegate.db",
+        "logs/tools.jsonl",
+        "AGENT.md",
+        "skills/policy-lookup/SKILL.md",
+        "tidegate.toml",
+    ] {
         assert!(zones.is_blocked(&home.join(own)), "{own}");
     }
     assert!(!zones.is_blocked(&home.join("knowledge-bank/handbook.md")));

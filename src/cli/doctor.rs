@@ -133,8 +133,15 @@ async fn examine(place: &Place<'_>) -> Vec<Line> {
     lifecycle.close().await;
     files(&settings, &mut lines);
     lines.push(match app::open_tools(&settings) {
-        Ok(tools) => Line::ok("tools", format!("{} tools", tidegate_gate::ToolBox::specs(&tools).len())),
-        Err(error) => Line::failed("tools", error.to_string(), "mend the line that is named, or unset `tools.file`"),
+        Ok(tools) => Line::ok(
+            "tools",
+            format!("{} tools", tidegate_gate::ToolBox::specs(&tools).len()),
+        ),
+        Err(error) => Line::failed(
+            "tools",
+            error.to_string(),
+            "mend the line that is named, or unset `tools.file`",
+        ),
     });
     lines.push(model(&settings, place).await);
     lines.push(port(settings.bind).await);
@@ -144,12 +151,20 @@ async fn examine(place: &Place<'_>) -> Vec<Line> {
 fn configuration(place: &Place<'_>, lines: &mut Vec<Line>) -> Result<Settings, String> {
     let loaded = place.load().map_err(|error| error.to_string())?;
     for warning in &loaded.warnings {
-        lines.push(Line::warning("configuration", warning.to_string(), "rename or remove the setting"));
+        lines.push(Line::warning(
+            "configuration",
+            warning.to_string(),
+            "rename or remove the setting",
+        ));
     }
-    let settings = Settings::resolve(&loaded, place.environment, &place.folder).map_err(|error| error.to_string())?;
+    let settings =
+        Settings::resolve(&loaded, place.environment, &place.folder).map_err(|error| error.to_string())?;
     lines.push(Line::ok(
         "configuration",
-        loaded.file.map_or_else(|| "defaults, no file".to_owned(), |file| file.display().to_string()),
+        loaded.file.map_or_else(
+            || "defaults, no file".to_owned(),
+            |file| file.display().to_string(),
+        ),
     ));
     Ok(settings)
 }
@@ -177,12 +192,20 @@ async fn database(settings: &Settings, lifecycle: &Lifecycle, lines: &mut Vec<Li
     let store = match app::open_store(settings, clock, lifecycle).await {
         Ok(store) => store,
         Err(error) => {
-            lines.push(Line::failed("database", error.to_string(), "mend what is named, or set `data_dir`"));
+            lines.push(Line::failed(
+                "database",
+                error.to_string(),
+                "mend what is named, or set `data_dir`",
+            ));
             return;
         }
     };
     match store.check().await {
-        Err(error) => lines.push(Line::failed("database", error.to_string(), "mend what is named, or set `data_dir`")),
+        Err(error) => lines.push(Line::failed(
+            "database",
+            error.to_string(),
+            "mend what is named, or set `data_dir`",
+        )),
         Ok(check) => lines.push(judge(&check)),
     }
     let first = PageRequest {
@@ -204,7 +227,11 @@ async fn database(settings: &Settings, lifecycle: &Lifecycle, lines: &mut Vec<Li
 fn judge(check: &tidegate_store::Check) -> Line {
     let path = check.path.display();
     if let Some(fault) = check.faults.first() {
-        return Line::failed("database", format!("{path} is damaged: {fault}"), "restore a backup of the data folder");
+        return Line::failed(
+            "database",
+            format!("{path} is damaged: {fault}"),
+            "restore a backup of the data folder",
+        );
     }
     if let Some(fault) = &check.write_fault {
         return Line::failed(
@@ -227,7 +254,14 @@ fn judge(check: &tidegate_store::Check) -> Line {
             "free some disk, or move the data folder with `data_dir`",
         );
     }
-    Line::ok("database", format!("{path}, {} KiB, schema {}", check.size_bytes >> 10, check.schema_version))
+    Line::ok(
+        "database",
+        format!(
+            "{path}, {} KiB, schema {}",
+            check.size_bytes >> 10,
+            check.schema_version
+        ),
+    )
 }
 
 /// The operator's own files.
@@ -239,14 +273,17 @@ fn files(settings: &Settings, lines: &mut Vec<Line>) {
         Ok(faults) if faults.is_empty() => {
             lines.push(Line::ok("instructions", prompt.agent_file.display().to_string()));
         }
-        Ok(faults) => lines.extend(
-            faults
-                .into_iter()
-                .map(|fault| Line::warning("instructions", fault, "mend the file; the next request reads it")),
-        ),
+        Ok(faults) => {
+            lines.extend(faults.into_iter().map(|fault| {
+                Line::warning("instructions", fault, "mend the file; the next request reads it")
+            }));
+        }
         Err(fault) => lines.push(Line::failed("instructions", fault.to_string(), init)),
     }
-    for (name, folder) in [("skills", &prompt.skills_dir), ("knowledge bank", &settings.config.tools.knowledge_bank)] {
+    for (name, folder) in [
+        ("skills", &prompt.skills_dir),
+        ("knowledge bank", &settings.config.tools.knowledge_bank),
+    ] {
         lines.push(folder_line(name, folder));
     }
 }
@@ -271,9 +308,11 @@ async fn model(settings: &Settings, place: &Place<'_>) -> Line {
         Err(error) => return Line::failed("model", error.to_string(), "mend the setting that is named"),
     };
     if let Source::Nothing(sentence) = &found.source {
-        return Line::failed("model", "no model is configured", sentence.clone());
+        let fix = sentence.trim_start_matches("no model is configured: ");
+        return Line::failed("model", "no model is configured", fix);
     }
-    let fix = "check that its server runs, its base_url and its credential; `tidegate config` shows what is set";
+    let fix =
+        "check that its server runs, its base_url and its credential; `tidegate config` shows what is set";
     let timeout = Duration::from_millis(MODELS_TIMEOUT_MS);
     let default = match tokio::time::timeout(timeout, found.models.resolve("tidegate")).await {
         Ok(Ok(default)) => default,
@@ -283,7 +322,9 @@ async fn model(settings: &Settings, place: &Place<'_>) -> Line {
     let name = format!("{} at {}", default.name, default.provider);
     match tokio::time::timeout(timeout, found.models.list()).await {
         Ok(Ok(list)) => {
-            let is_listed = list.iter().any(|info| info.id == default.name || info.id.ends_with(&default.name));
+            let is_listed = list
+                .iter()
+                .any(|info| info.id == default.name || info.id.ends_with(&default.name));
             if is_listed || list.is_empty() {
                 Line::ok("model", name)
             } else {
@@ -319,7 +360,8 @@ async fn is_daemon(bind: SocketAddr) -> bool {
         return false;
     };
     let url = format!("{}/health/live", app::bootstrap::base_url(bind, &[]));
-    let answer = tokio::time::timeout(Duration::from_millis(DAEMON_TIMEOUT_MS), client.get(&url).send()).await;
+    let answer =
+        tokio::time::timeout(Duration::from_millis(DAEMON_TIMEOUT_MS), client.get(&url).send()).await;
     // A daemon that allows only other host names refuses with 4xx, and is there all the same.
     matches!(answer, Ok(Ok(response)) if response.header("x-request-id").is_some())
 }

@@ -9,8 +9,9 @@ use crate::app::shipped;
 pub fn run(place: &Place<'_>, command: &Init, out: Out<'_>) -> Result<(), Error> {
     let folder = match &command.folder {
         Some(folder) => place.folder.join(folder),
-        None => place.folder.join(PathBuf::from(place.load()?.config.home)),
+        None => place.folder.join(place.load()?.config.home),
     };
+    let folder: PathBuf = folder.components().collect();
     let mut written = 0_usize;
     for file in shipped::FILES {
         if shipped::write(&folder, file)? {
@@ -20,6 +21,11 @@ pub fn run(place: &Place<'_>, command: &Init, out: Out<'_>) -> Result<(), Error>
             writeln!(out, "kept    {}", file.path)?;
         }
     }
-    writeln!(out, "{written} of {} files written to {}", shipped::FILES.len(), folder.display())?;
+    writeln!(
+        out,
+        "{written} of {} files written to {}",
+        shipped::FILES.len(),
+        folder.display()
+    )?;
     Ok(())
 }

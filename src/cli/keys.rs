@@ -93,7 +93,10 @@ impl Desk<'_> {
             return Ok(output::json(out, &views)?);
         }
         if keys.is_empty() {
-            return Ok(writeln!(out, "There are no keys; make one with `tidegate keys create --name NAME`.")?);
+            return Ok(writeln!(
+                out,
+                "There are no keys; make one with `tidegate keys create --name NAME`."
+            )?);
         }
         let now = self.clock.now();
         let rows: Vec<_> = keys.iter().map(|key| row(key, now)).collect();
@@ -143,8 +146,15 @@ impl Desk<'_> {
 
     async fn switch(&self, one: &OneKey, enabled: bool, out: Out<'_>) -> Result<(), Error> {
         let key = self.find(&one.id).await?;
-        let policy = KeyPolicy { enabled, ..key.policy };
-        let key = self.store.set_policy(&key.id, &policy).await?.ok_or_else(|| unknown(&key.id))?;
+        let policy = KeyPolicy {
+            enabled,
+            ..key.policy
+        };
+        let key = self
+            .store
+            .set_policy(&key.id, &policy)
+            .await?
+            .ok_or_else(|| unknown(&key.id))?;
         print_one(&key, one.output, out)
     }
 
@@ -194,7 +204,9 @@ fn policy(create: &Create, clock: &dyn Clock) -> Result<KeyPolicy, String> {
         metadata.insert(name.to_owned(), value.to_owned());
     }
     if metadata.len() > METADATA_PAIRS_MAX {
-        return Err(format!("a key has at most {METADATA_PAIRS_MAX} pairs of metadata"));
+        return Err(format!(
+            "a key has at most {METADATA_PAIRS_MAX} pairs of metadata"
+        ));
     }
     let scopes: Scopes = if create.scopes.is_empty() {
         [Scope::Chat, Scope::Tools].into()
@@ -220,7 +232,9 @@ fn short(flag: &str, text: &str) -> Result<(), String> {
         return Err(format!("{flag} may not be empty"));
     }
     if text.chars().count() > TEXT_CHARS_MAX || text.chars().any(char::is_control) {
-        return Err(format!("{flag} takes at most {TEXT_CHARS_MAX} characters and no control characters"));
+        return Err(format!(
+            "{flag} takes at most {TEXT_CHARS_MAX} characters and no control characters"
+        ));
     }
     Ok(())
 }
@@ -293,7 +307,9 @@ fn print_one(key: &KeyRecord, output: Output, out: Out<'_>) -> Result<(), Error>
                 let shown = match value {
                     Value::String(text) => output::plain(text),
                     Value::Null => "-".to_owned(),
-                    Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+                    Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                        value.to_string()
+                    }
                 };
                 vec![name.clone(), shown]
             })
@@ -324,3 +340,6 @@ fn row(key: &KeyRecord, now: Timestamp) -> Vec<String> {
         time(key.last_used_at),
     ]
 }
+
+#[cfg(test)]
+mod tests;

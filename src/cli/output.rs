@@ -67,7 +67,10 @@ mod tests {
             &[vec!["k1".into(), "ann".into()], vec!["key22".into(), "é".into()]],
         )
         .unwrap();
-        assert_eq!(String::from_utf8(text).unwrap(), "ID     NAME\nk1     ann\nkey22  é\n");
+        assert_eq!(
+            String::from_utf8(text).unwrap(),
+            "ID     NAME\nk1     ann\nkey22  é\n"
+        );
     }
 
     #[test]

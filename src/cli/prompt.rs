@@ -77,20 +77,31 @@ fn print(prompt: &Prompt, decision: &Decision, parts: &[Value], out: Out<'_>) ->
     let cell = |part: &Value, name: &str| match part.get(name) {
         Some(Value::String(text)) => output::plain(text),
         Some(Value::Null) | None => "-".to_owned(),
-        Some(value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => value.to_string(),
+        Some(value @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_))) => {
+            value.to_string()
+        }
     };
     let names = ["order", "name", "source", "hash", "tokens", "why"];
     let rows: Vec<Vec<String>> = parts
         .iter()
         .map(|part| names.iter().map(|name| cell(part, name)).collect())
         .collect();
-    output::columns(&mut *out, &["#", "PART", "SOURCE", "HASH", "TOKENS", "WHY"], &rows)?;
+    output::columns(
+        &mut *out,
+        &["#", "PART", "SOURCE", "HASH", "TOKENS", "WHY"],
+        &rows,
+    )?;
     let tokens: usize = prompt.parts.iter().map(|part| part.tokens_estimate).sum();
     writeln!(out, "\nabout {tokens} tokens in all")?;
     match &prompt.skill {
         Some(skill) => {
             let keywords = output::plain(&skill.keywords.join(", "));
-            writeln!(out, "skill: {} (score {}, matched {keywords})", output::plain(&skill.name), skill.score)?;
+            writeln!(
+                out,
+                "skill: {} (score {}, matched {keywords})",
+                output::plain(&skill.name),
+                skill.score
+            )?;
         }
         None => writeln!(out, "skill: none matches")?,
     }
@@ -103,10 +114,17 @@ fn print(prompt: &Prompt, decision: &Decision, parts: &[Value], out: Out<'_>) ->
     match (decision.about_agent, rule, &decision.excluded_by) {
         (true, rule, _) => {
             let rule = rule.unwrap_or_default();
-            writeln!(out, "routing: about the agent itself ({tier} tier, {rule}): no tools are offered")?;
+            writeln!(
+                out,
+                "routing: about the agent itself ({tier} tier, {rule}): no tools are offered"
+            )?;
         }
         (false, Some(rule), Some(word)) => {
-            writeln!(out, "routing: an ordinary question; `{rule}` matched, but `{}` speaks against it", output::plain(word))?;
+            writeln!(
+                out,
+                "routing: an ordinary question; `{rule}` matched, but `{}` speaks against it",
+                output::plain(word)
+            )?;
         }
         (false, Some(_) | None, _) => writeln!(out, "routing: an ordinary question")?,
     }
@@ -131,7 +149,8 @@ async fn explain(
 
 fn request(command: &args::Prompt) -> Result<RunRequest, Error> {
     let key_id = KeyId::new(KEY);
-    let user = UserId::of(&key_id, command.user.as_deref()).map_err(|fault| Error::Usage(fault.to_string()))?;
+    let user =
+        UserId::of(&key_id, command.user.as_deref()).map_err(|fault| Error::Usage(fault.to_string()))?;
     Ok(RunRequest {
         caller: Caller {
             key_id,

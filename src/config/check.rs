@@ -9,7 +9,7 @@ use super::{
 };
 
 /// How alike two names must be for one to be offered in place of the other; 1 is the same name.
-const SIMILARITY_MIN: f64 = 0.7;
+const SIMILARITY_MIN: f64 = 0.6;
 
 /// What the check found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,11 @@ fn wrong(tree: &Tree, setting: &Setting, key: &str, value: &Value) -> Problem {
         message: format!(
             "expected {}, found {}; an example: `{}`",
             setting.kind,
-            if setting.kind == Kind::Secret { name_of(value).to_owned() } else { shown(value) },
+            if setting.kind == Kind::Secret {
+                name_of(value).to_owned()
+            } else {
+                shown(value)
+            },
             setting.example_line()
         ),
     }
@@ -88,15 +92,17 @@ fn wrong(tree: &Tree, setting: &Setting, key: &str, value: &Value) -> Problem {
 
 fn unknown(tree: &Tree, key: &str) -> Problem {
     let parts = table::segments(key);
-    let (typed, section) = parts.split_last().map_or(("", String::new()), |(last, rest)| (last, rest.join(".")));
+    let (typed, section) = parts
+        .split_last()
+        .map_or(("", String::new()), |(last, rest)| (last, rest.join(".")));
     let nearest = SETTINGS
         .iter()
         .map(|setting| {
             // The right name in the wrong section is near, too, but the right section is nearer.
-            let whole = strsim::jaro_winkler(setting.key, &parts.join("."));
-            let same_section = strsim::jaro_winkler(setting.section(), &section);
-            let name = strsim::jaro_winkler(setting.name(), typed);
-            (whole.max(name * (0.9 + 0.1 * same_section)), setting.key)
+            let whole = strsim::normalized_damerau_levenshtein(setting.key, &parts.join("."));
+            let same_section = strsim::normalized_damerau_levenshtein(setting.section(), &section);
+            let name = strsim::normalized_damerau_levenshtein(setting.name(), typed);
+            (whole.max(name.mul_add(0.9, 0.1 * same_section)), setting.key)
         })
         .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
         .max_by(|one, other| one.0.total_cmp(&other.0));
@@ -158,7 +164,13 @@ mod tests {
     fn a_wrong_type_names_key_line_type_and_example() {
         let found = findings("[engine]\nrounds_max = \"ten\"\n");
         let shown = found.errors[0].to_string();
-        for part in ["line 2", "engine.rounds_max", "a whole number", "the text `ten`", "rounds_max = 10"] {
+        for part in [
+            "line 2",
+            "engine.rounds_max",
+            "a whole number",
+            "the text `ten`",
+            "rounds_max = 10",
+        ] {
             assert!(shown.contains(part), "{shown}");
         }
     }
@@ -173,13 +185,16 @@ mod tests {
     fn unknown_names_are_taken_out() {
         let mut tree = Tree::parse("[engine]\nnonsense_altogether = 3\nrounds_max = 4\n").unwrap();
         check(&mut tree);
-        assert_eq!(serde_json::Value::Object(tree.values), serde_json::json!({"engine": {"rounds_max": 4}}));
+        assert_eq!(
+            serde_json::Value::Object(tree.values),
+            serde_json::json!({"engine": {"rounds_max": 4}})
+        );
     }
 
     #[test]
     fn a_wrong_secret_is_not_repeated() {
         let found = findings("[[models.providers]]\nname = 'x'\napi_key = 4711\n");
-        let all = format!("{:?}", found);
+        let all = format!("{found:?}");
         assert!(!all.contains("4711"), "{all}");
     }
 }

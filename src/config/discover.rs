@@ -82,8 +82,11 @@ where
     } else {
         None
     };
-    let found: Option<Vec<String>> = found.map(|names| names.into_iter().filter(|name| can_chat(name)).collect());
-    let picked = found.as_ref().and_then(|names| options.ollama_model.clone().or_else(|| names.first().cloned()));
+    let found: Option<Vec<String>> =
+        found.map(|names| names.into_iter().filter(|name| can_chat(name)).collect());
+    let picked = found
+        .as_ref()
+        .and_then(|names| options.ollama_model.clone().or_else(|| names.first().cloned()));
     if let Some(model) = picked {
         let provider = ProviderOptions {
             profile: Some("ollama".into()),
@@ -104,7 +107,9 @@ where
 /// Whether a model of that name chats. Ollama's list does not say; embedding models do so by their names.
 fn can_chat(name: &str) -> bool {
     let name = name.to_lowercase();
-    !["embed", "minilm", "bge-", "rerank"].iter().any(|word| name.contains(word))
+    !["embed", "minilm", "bge-", "rerank"]
+        .iter()
+        .any(|word| name.contains(word))
 }
 
 /// The provider that the SDKs' own variables describe.
@@ -114,12 +119,16 @@ fn from_environment(environment: &Environment) -> Option<ProviderOptions> {
     if base_url.is_none() && api_key.is_none() {
         return None;
     }
-    let is_openai = base_url.is_none_or(|url| url.trim_start_matches("https://").starts_with("api.openai.com"));
+    let is_openai =
+        base_url.is_none_or(|url| url.trim_start_matches("https://").starts_with("api.openai.com"));
     let default_model = is_openai.then_some(OPENAI_MODEL);
     Some(ProviderOptions {
         base_url: base_url.map(|url| url.trim().to_owned()),
         api_key: api_key.map(|key| Secret::new(key.trim())),
-        model: environment.get("OPENAI_MODEL").or(default_model).map(str::to_owned),
+        model: environment
+            .get("OPENAI_MODEL")
+            .or(default_model)
+            .map(str::to_owned),
         ..ProviderOptions::default()
     })
 }
@@ -146,11 +155,7 @@ fn what_to_type(options: &Options, is_empty_ollama: bool) -> String {
 mod tests {
     use super::*;
 
-    async fn found(
-        options: &Options,
-        pairs: &[(&str, &str)],
-        ollama: Option<&[&str]>,
-    ) -> (Source, Models) {
+    async fn found(options: &Options, pairs: &[(&str, &str)], ollama: Option<&[&str]>) -> (Source, Models) {
         let mut models = Models::default();
         let names = ollama.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
         let environment = Environment::from_pairs(pairs.iter().copied());
@@ -195,12 +200,20 @@ mod tests {
         assert_eq!(models.providers["ollama"].model.as_deref(), Some("a"));
         let mixed = ["nomic-embed-text:latest", "all-minilm", "qwen3:8b"];
         let (source, _) = found(&Options::default(), &[], Some(&mixed)).await;
-        assert_eq!(source, Source::Ollama { model: "qwen3:8b".into() });
+        assert_eq!(
+            source,
+            Source::Ollama {
+                model: "qwen3:8b".into()
+            }
+        );
         let named = Options {
             ollama_model: Some("b".into()),
             ..Options::default()
         };
-        assert_eq!(found(&named, &[], Some(&["a", "b"])).await.0, Source::Ollama { model: "b".into() });
+        assert_eq!(
+            found(&named, &[], Some(&["a", "b"])).await.0,
+            Source::Ollama { model: "b".into() }
+        );
     }
 
     #[tokio::test]

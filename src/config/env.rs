@@ -96,7 +96,10 @@ mod tests {
             .into_iter()
             .map(|(_, key, value)| format!("{key}={value}"))
             .collect();
-        assert_eq!(keys, ["server.bind=0.0.0.0:1", "data_dir=/srv", "engine.rounds_max=3"]);
+        assert_eq!(
+            keys,
+            ["server.bind=0.0.0.0:1", "data_dir=/srv", "engine.rounds_max=3"]
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The reference of every setting, and the configuration in effect, both as a `tidegate.toml`.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use serde_json::Value;
 
@@ -15,40 +15,51 @@ pub fn reference(defaults: &Value) -> String {
         "# Every setting of tidegate.toml, with its default.\n\
          # Order of precedence: flags, environment variables, this file, defaults.\n",
     );
+    // Writing to a String does not fail.
+    match write_reference(&mut text, defaults) {
+        Ok(()) | Err(fmt::Error) => text,
+    }
+}
+
+fn write_reference(text: &mut String, defaults: &Value) -> fmt::Result {
     let mut section = "";
     for setting in SETTINGS {
         if setting.kind == Kind::Tables {
             // Its entries follow, under their own heading.
-            let _ = write!(text, "\n# {}\n", setting.doc);
+            write!(text, "\n# {}\n", setting.doc)?;
             continue;
         }
         // Entries of a list, and names of the operator's own: shown, but not there by default.
         let in_list = setting.key.contains("[]") || setting.key.contains('*');
         if setting.section() != section {
             section = setting.section();
-            let _ = if in_list {
-                write!(text, "\n# {}\n", heading(section))
+            if in_list {
+                write!(text, "\n# {}\n", heading(section))?;
             } else {
-                write!(text, "\n[{section}]\n")
-            };
+                write!(text, "\n[{section}]\n")?;
+            }
         }
-        let _ = write!(text, "\n# {}\n# {}", setting.doc, sentence_case(setting.kind));
+        write!(text, "\n# {}\n# {}", setting.doc, sentence_case(setting.kind))?;
         if !in_list {
-            let _ = write!(text, "; {}", env::variable_of(setting.key));
+            write!(text, "; {}", env::variable_of(setting.key))?;
         }
         text.push('\n');
         let default = lookup(defaults, setting.key).filter(|value| !value.is_null() && !in_list);
-        let _ = match default {
-            Some(value) => writeln!(text, "{} = {}", setting.name(), toml_of(value)),
-            None => writeln!(text, "# {}", setting.example_line()),
-        };
+        match default {
+            Some(value) => writeln!(text, "{} = {}", setting.name(), toml_of(value))?,
+            None => writeln!(text, "# {}", setting.example_line())?,
+        }
     }
-    text
+    Ok(())
 }
 
 fn heading(section: &str) -> String {
     let name = section.replace("[]", "").replace('*', "NAME");
-    if section.ends_with("[]") { format!("[[{name}]]") } else { format!("[{name}]") }
+    if section.ends_with("[]") {
+        format!("[[{name}]]")
+    } else {
+        format!("[{name}]")
+    }
 }
 
 /// The configuration in effect, without secrets.
@@ -57,34 +68,37 @@ pub fn effective(values: &Value) -> String {
     let Value::Object(root) = hidden(values, "") else {
         return text;
     };
-    section(&mut text, &root, "");
-    text
+    // Writing to a String does not fail.
+    match write_section(&mut text, &root, "") {
+        Ok(()) | Err(fmt::Error) => text,
+    }
 }
 
-fn section(text: &mut String, map: &serde_json::Map<String, Value>, path: &str) {
+fn write_section(text: &mut String, map: &serde_json::Map<String, Value>, path: &str) -> fmt::Result {
     for (name, value) in map {
         if !is_nested(value) && !value.is_null() {
-            let _ = writeln!(text, "{name} = {}", toml_of(value));
+            writeln!(text, "{} = {}", super::tree::join("", name), toml_of(value))?;
         }
     }
     for (name, value) in map {
         let key = super::tree::join(path, name);
         match value {
             Value::Object(inner) => {
-                let _ = write!(text, "\n[{key}]\n");
-                section(text, inner, &key);
+                write!(text, "\n[{key}]\n")?;
+                write_section(text, inner, &key)?;
             }
             Value::Array(items) if is_nested(value) => {
                 for item in items {
                     if let Value::Object(inner) = item {
-                        let _ = write!(text, "\n[[{key}]]\n");
-                        section(text, inner, &key);
+                        write!(text, "\n[[{key}]]\n")?;
+                        write_section(text, inner, &key)?;
                     }
                 }
             }
             Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
+    Ok(())
 }
 
 fn is_nested(value: &Value) -> bool {
@@ -103,9 +117,12 @@ fn hidden(value: &Value, path: &str) -> Value {
                 .map(|(name, value)| (name.clone(), hidden(value, &super::tree::join(path, name))))
                 .collect(),
         ),
-        Value::Array(items) => {
-            Value::Array(items.iter().map(|item| hidden(item, &format!("{path}[]"))).collect())
-        }
+        Value::Array(items) => Value::Array(
+            items
+                .iter()
+                .map(|item| hidden(item, &format!("{path}[]")))
+                .collect(),
+        ),
         Value::String(text) if is_secret(path) => Value::String(secret::shown(text).to_owned()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }

@@ -55,7 +55,11 @@ mod tests {
     fn references_are_followed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
-        let mut file = std::fs::OpenOptions::new().create_new(true).write(true).open(&path).unwrap();
+        let mut file = std::fs::OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
         file.write_all(b"sk-from-file\n").unwrap();
         let environment = Environment::from_pairs([("KEY", "sk-from-env")]);
         let resolve = |text: &str| resolve(text, &environment, folder.path());

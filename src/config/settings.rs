@@ -32,13 +32,22 @@ impl Settings {
     /// Looks everything up. Every problem is reported, not only the first.
     pub fn resolve(loaded: &Loaded, environment: &Environment, working_folder: &Path) -> Result<Self, Error> {
         let mut config = loaded.config.clone();
-        let mut problems = Problems { loaded, list: Vec::new() };
+        let mut problems = Problems {
+            loaded,
+            list: Vec::new(),
+        };
         let bind = problems.take("server.bind", address(&config.server.bind));
         let zone = problems.take("time_zone", crate::clock::time_zone(&config.time_zone));
         if let Some(bind) = bind {
-            problems.take("server.allowed_hosts", reachable(bind, &config.server.allowed_hosts));
+            problems.take(
+                "server.allowed_hosts",
+                reachable(bind, &config.server.allowed_hosts),
+            );
         }
-        for (key, directives) in [("logs.console", &config.logs.console), ("logs.file", &config.logs.file)] {
+        for (key, directives) in [
+            ("logs.console", &config.logs.console),
+            ("logs.file", &config.logs.file),
+        ] {
             problems.take(key, crate::telemetry::filter(directives));
         }
         for (index, hook) in config.hooks.iter().enumerate() {
@@ -46,7 +55,8 @@ impl Settings {
                 problems.add(&format!("hooks[{index}].{name}"), fault);
             }
         }
-        let home = working_folder.join(&config.home);
+        // Without the `.` of the default, so that paths read well.
+        let home: PathBuf = working_folder.join(&config.home).components().collect();
         secrets(&mut config, &mut problems, environment, &home);
         at_home(&mut config, &home);
         match (bind, zone) {
@@ -89,7 +99,13 @@ impl Problems<'_> {
 
 /// Makes the operator's own paths absolute.
 fn at_home(config: &mut Config, home: &Path) {
-    let Config { prompt, routing, tools, store, .. } = config;
+    let Config {
+        prompt,
+        routing,
+        tools,
+        store,
+        ..
+    } = config;
     store.path = home.join(&config.data_dir).join(&store.path);
     for path in [
         &mut prompt.agent_file,
@@ -133,7 +149,9 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     local
         .and_then(|port| port.parse().ok())
         .map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
-        .ok_or_else(|| format!("`{text}` is no address with a port; write one such as `127.0.0.1:8088` or `[::1]:8088`"))
+        .ok_or_else(|| {
+            format!("`{text}` is no address with a port; write one such as `127.0.0.1:8088` or `[::1]:8088`")
+        })
 }
 
 /// Whoever listens to other machines says under which names: that stops pages whose name was pointed here.
@@ -144,7 +162,11 @@ fn reachable(bind: SocketAddr, allowed_hosts: &[String]) -> Result<(), String> {
     Err(format!(
         "`server.bind` is {bind}, which other machines can reach, so the names they may use must be set, such as \
          `allowed_hosts = [\"agent.example.org\", \"{}\"]`; or bind to 127.0.0.1",
-        if bind.ip().is_unspecified() { "192.0.2.7".to_owned() } else { bind.ip().to_string() }
+        if bind.ip().is_unspecified() {
+            "192.0.2.7".to_owned()
+        } else {
+            bind.ip().to_string()
+        }
     ))
 }
 
@@ -176,17 +198,26 @@ mod tests {
 
     #[test]
     fn a_missing_credential_names_setting_and_variable() {
-        let error = settings(&[("models.providers.mine.api_key", "env:NOT_THERE")]).unwrap_err().to_string();
-        assert!(error.contains("models.providers.mine.api_key") && error.contains("`NOT_THERE`"), "{error}");
+        let error = settings(&[("models.providers.mine.api_key", "env:NOT_THERE")])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("models.providers.mine.api_key") && error.contains("`NOT_THERE`"),
+            "{error}"
+        );
     }
 
     #[test]
     fn paths_begin_at_home() {
-        let settings = settings(&[("home", "school"), ("data_dir", "/var/db"), ("time_zone", "UTC")]).unwrap();
+        let settings =
+            settings(&[("home", "school"), ("data_dir", "/var/db"), ("time_zone", "UTC")]).unwrap();
         assert_eq!(settings.home, Path::new("/srv/tg/school"));
         assert_eq!(settings.data_dir, Path::new("/var/db"));
         assert_eq!(settings.logs, Path::new("/srv/tg/school/logs"));
-        assert_eq!(settings.config.prompt.agent_file, Path::new("/srv/tg/school/AGENT.md"));
+        assert_eq!(
+            settings.config.prompt.agent_file,
+            Path::new("/srv/tg/school/AGENT.md")
+        );
         assert_eq!(settings.config.store.path, Path::new("/var/db/tidegate.db"));
         assert_eq!(settings.zone, TimeZone::UTC);
     }
@@ -202,22 +233,38 @@ mod tests {
             ("agent.example.org:80", None),
             ("localhost:99999", None),
         ] {
-            assert_eq!(address(text).ok(), meaning.map(|text| text.parse().unwrap()), "{text}");
+            assert_eq!(
+                address(text).ok(),
+                meaning.map(|text| text.parse().unwrap()),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn another_address_than_loopback_needs_names() {
-        let error = settings(&[("server.bind", "0.0.0.0:8088")]).unwrap_err().to_string();
+        let error = settings(&[("server.bind", "0.0.0.0:8088")])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("allowed_hosts = ["), "{error}");
-        assert!(settings(&[("server.bind", "0.0.0.0:8088"), ("server.allowed_hosts", "agent.example.org")]).is_ok());
+        assert!(
+            settings(&[
+                ("server.bind", "0.0.0.0:8088"),
+                ("server.allowed_hosts", "agent.example.org")
+            ])
+            .is_ok()
+        );
     }
 
     #[test]
     fn every_problem_is_reported() {
-        let error = settings(&[("server.bind", "here"), ("time_zone", "Mars"), ("logs.console", "a=b=c")])
-            .unwrap_err()
-            .to_string();
+        let error = settings(&[
+            ("server.bind", "here"),
+            ("time_zone", "Mars"),
+            ("logs.console", "a=b=c"),
+        ])
+        .unwrap_err()
+        .to_string();
         for key in ["server.bind", "time_zone", "logs.console"] {
             assert!(error.contains(key), "{error}");
         }

@@ -44,10 +44,16 @@ impl Kind {
             Self::Count => value.as_u64().is_some_and(|number| number > 0),
             Self::Number => value.is_number(),
             Self::Flag => value.is_boolean(),
-            Self::Texts => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
+            Self::Texts => value
+                .as_array()
+                .is_some_and(|items| items.iter().all(Value::is_string)),
             Self::Choice(names) => value.as_str().is_some_and(|text| names.contains(&text)),
-            Self::Tables => value.as_array().is_some_and(|items| items.iter().all(Value::is_object)),
-            Self::SecretMap => value.as_object().is_some_and(|map| map.values().all(Value::is_string)),
+            Self::Tables => value
+                .as_array()
+                .is_some_and(|items| items.iter().all(Value::is_object)),
+            Self::SecretMap => value
+                .as_object()
+                .is_some_and(|map| map.values().all(Value::is_string)),
         }
     }
 }
@@ -110,7 +116,6 @@ impl Setting {
     }
 }
 
-
 /// The parts of a dotted key. `hooks[0].name` is `hooks`, `[]`, `name`; a part with other letters than those of
 /// a bare key stands in quotes, as in `models.aliases."gpt-4.1".model`.
 pub fn segments(key: &str) -> Vec<String> {
@@ -128,7 +133,10 @@ pub fn segments(key: &str) -> Vec<String> {
             '"' => part.extend(letters.by_ref().take_while(|letter| *letter != '"')),
             '[' => {
                 end(&mut part);
-                letters.by_ref().take_while(|letter| *letter != ']').for_each(drop);
+                letters
+                    .by_ref()
+                    .take_while(|letter| *letter != ']')
+                    .for_each(drop);
                 part.push_str("[]");
                 end(&mut part);
             }
@@ -171,7 +179,10 @@ mod tests {
             ("data_dir", vec!["data_dir"]),
             ("hooks[12].name", vec!["hooks", "[]", "name"]),
             ("hooks[].name", vec!["hooks", "[]", "name"]),
-            ("models.aliases.\"gpt-4.1\".model", vec!["models", "aliases", "gpt-4.1", "model"]),
+            (
+                "models.aliases.\"gpt-4.1\".model",
+                vec!["models", "aliases", "gpt-4.1", "model"],
+            ),
             ("", vec![]),
             ("a.\"b", vec!["a", "b"]),
         ] {
@@ -181,7 +192,10 @@ mod tests {
 
     #[test]
     fn names_of_the_operators_own_have_rows() {
-        assert_eq!(find("models.providers.mine.base_url").unwrap().key, "models.providers.*.base_url");
+        assert_eq!(
+            find("models.providers.mine.base_url").unwrap().key,
+            "models.providers.*.base_url"
+        );
         assert!(find("models.providers.mine").is_none());
         assert!(is_section("models.providers.mine"));
         assert!(!is_section("models.providers.mine.base_url"));

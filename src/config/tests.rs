@@ -34,7 +34,10 @@ fn entries() -> Vec<(&'static str, Value)> {
         model: String::new(),
     };
     vec![
-        ("hooks[]", serde_json::to_value(crate::hooks::Options::default()).unwrap()),
+        (
+            "hooks[]",
+            serde_json::to_value(crate::hooks::Options::default()).unwrap(),
+        ),
         ("models.providers.*", provider),
         ("models.aliases.*", serde_json::to_value(alias).unwrap()),
     ]
@@ -43,15 +46,25 @@ fn entries() -> Vec<(&'static str, Value)> {
 #[test]
 fn the_table_and_the_options_are_the_same_set() {
     let mut in_code = BTreeSet::new();
-    leaves(&serde_json::to_value(Config::default()).unwrap(), "", &mut in_code);
+    leaves(
+        &serde_json::to_value(Config::default()).unwrap(),
+        "",
+        &mut in_code,
+    );
     for (path, entry) in entries() {
         leaves(&entry, path, &mut in_code);
     }
     let in_table: BTreeSet<_> = SETTINGS.iter().map(|setting| setting.key.to_owned()).collect();
     let missing_rows: Vec<_> = in_code.difference(&in_table).collect();
     let missing_fields: Vec<_> = in_table.difference(&in_code).collect();
-    assert!(missing_rows.is_empty(), "settings without a row: {missing_rows:?}");
-    assert!(missing_fields.is_empty(), "rows without a setting: {missing_fields:?}");
+    assert!(
+        missing_rows.is_empty(),
+        "settings without a row: {missing_rows:?}"
+    );
+    assert!(
+        missing_fields.is_empty(),
+        "rows without a setting: {missing_fields:?}"
+    );
     assert_eq!(in_table.len(), SETTINGS.len(), "a row stands twice");
 }
 
@@ -68,7 +81,11 @@ fn every_default_and_example_is_of_its_kind() {
         }
         if setting.kind != Kind::Tables {
             let mut tree = Tree::parse(&setting.example_line()).unwrap();
-            assert!(setting.kind.accepts(&tree.values.remove(setting.name()).unwrap()), "{}", setting.key);
+            assert!(
+                setting.kind.accepts(&tree.values.remove(setting.name()).unwrap()),
+                "{}",
+                setting.key
+            );
         }
         assert!(setting.doc.ends_with('.'), "{}", setting.key);
     }
@@ -108,7 +125,8 @@ fn file(text: &str) -> (tempfile::TempDir, Flags) {
 
 #[test]
 fn flags_beat_the_environment_which_beats_the_file() {
-    let (_folder, mut flags) = file("[engine]\nrounds_max = 3\ncalls_per_turn_max = 7\n[server]\nbind = ':1'\n");
+    let (_folder, mut flags) =
+        file("[engine]\nrounds_max = 3\ncalls_per_turn_max = 7\n[server]\nbind = ':1'\n");
     let environment = Environment::from_pairs([
         ("TIDEGATE_ENGINE__ROUNDS_MAX", "4"),
         ("TIDEGATE_BIND", ":2"),
@@ -122,7 +140,10 @@ fn flags_beat_the_environment_which_beats_the_file() {
     assert_eq!(config.engine.calls_per_turn_max, 7);
     assert_eq!(config.server.bind, ":3");
     assert_eq!(config.server.allowed_hosts, ["a.example", "b.example"]);
-    assert_eq!(config.engine.calls_per_round_max, Config::default().engine.calls_per_round_max);
+    assert_eq!(
+        config.engine.calls_per_round_max,
+        Config::default().engine.calls_per_round_max
+    );
 }
 
 #[test]
@@ -132,7 +153,10 @@ fn a_file_that_is_named_must_be_there() {
         settings: Vec::new(),
     };
     let error = load(&flags, &Environment::default()).unwrap_err().to_string();
-    assert!(error.contains("/no/such/file.toml") && error.contains("--config"), "{error}");
+    assert!(
+        error.contains("/no/such/file.toml") && error.contains("--config"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -140,7 +164,10 @@ fn a_mistake_in_the_environment_names_its_variable() {
     let environment = Environment::from_pairs([("TIDEGATE_ENGINE__ROUNDS_MAX", "many")]);
     let (_folder, flags) = file("");
     let error = load(&flags, &environment).unwrap_err().to_string();
-    assert!(error.contains("TIDEGATE_ENGINE__ROUNDS_MAX") && error.contains("whole number"), "{error}");
+    assert!(
+        error.contains("TIDEGATE_ENGINE__ROUNDS_MAX") && error.contains("whole number"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -148,7 +175,11 @@ fn an_unknown_variable_of_ours_warns() {
     let environment = Environment::from_pairs([("TIDEGATE_ENGINE__ROUND_MAX", "3")]);
     let (_folder, flags) = file("");
     let loaded = load(&flags, &environment).unwrap();
-    assert!(loaded.warnings[0].to_string().contains("engine.rounds_max"), "{:?}", loaded.warnings);
+    assert!(
+        loaded.warnings[0].to_string().contains("engine.rounds_max"),
+        "{:?}",
+        loaded.warnings
+    );
 }
 
 #[test]
@@ -159,7 +190,13 @@ fn hooks_are_read_and_shown() {
     let loaded = load(&flags, &Environment::default()).unwrap();
     assert_eq!(loaded.config.hooks.len(), 2);
     assert_eq!(loaded.config.hooks[0].when, crate::hooks::When::AfterTool);
-    assert!(loaded.warnings[0].to_string().starts_with("line 7: `hooks[1].whenn`"), "{:?}", loaded.warnings);
+    assert!(
+        loaded.warnings[0]
+            .to_string()
+            .starts_with("line 7: `hooks[1].whenn`"),
+        "{:?}",
+        loaded.warnings
+    );
     assert!(loaded.shown().contains("[[hooks]]"));
 }
 
@@ -185,6 +222,9 @@ fn providers_are_read_and_their_keys_hidden() {
     assert_eq!(loaded.config.api_keys["mine"], "sk-literal");
     assert_eq!(loaded.config.models.aliases["gpt-4.1"].model, "m");
     let shown = loaded.shown();
-    assert!(shown.contains("api_key = \"(hidden)\"") && !shown.contains("sk-"), "{shown}");
+    assert!(
+        shown.contains("api_key = \"(hidden)\"") && !shown.contains("sk-"),
+        "{shown}"
+    );
     assert!(shown.contains("[models.aliases.\"gpt-4.1\"]"), "{shown}");
 }

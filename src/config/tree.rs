@@ -50,7 +50,9 @@ impl Tree {
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let document = DeTable::parse(text).map_err(|error| Problem {
             key: None,
-            origin: error.span().map_or(Origin::Whole, |span| Origin::Line(line_of(text, span.start))),
+            origin: error
+                .span()
+                .map_or(Origin::Whole, |span| Origin::Line(line_of(text, span.start))),
             message: format!("this is not TOML: {}", error.message().replace('\n', ", ")),
         })?;
         let mut tree = Self::default();
@@ -64,7 +66,10 @@ impl Tree {
             let key = join(path, name.get_ref());
             self.origins
                 .insert(key.clone(), Origin::Line(line_of(text, name.span().start)));
-            map.insert(name.get_ref().to_string(), self.value(value.get_ref(), &key, text)?);
+            map.insert(
+                name.get_ref().to_string(),
+                self.value(value.get_ref(), &key, text)?,
+            );
         }
         Ok(map)
     }
@@ -153,21 +158,33 @@ fn from_text(kind: Option<Kind>, text: &str) -> Value {
                 .map(|item| Value::String(item.to_owned()))
                 .collect(),
         ),
-        Some(Kind::Texts | Kind::Whole | Kind::Count | Kind::Number | Kind::Flag | Kind::Tables | Kind::SecretMap) | None => {
-            as_toml().unwrap_or_else(|| Value::String(text.to_owned()))
-        }
+        Some(
+            Kind::Texts
+            | Kind::Whole
+            | Kind::Count
+            | Kind::Number
+            | Kind::Flag
+            | Kind::Tables
+            | Kind::SecretMap,
+        )
+        | None => as_toml().unwrap_or_else(|| Value::String(text.to_owned())),
     }
 }
 
 /// A key below a path; a name that is no bare key of TOML stands in quotes.
 pub fn join(path: &str, name: &str) -> String {
-    let is_bare = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '*' | '[' | ']');
+    let is_bare =
+        |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '*' | '[' | ']');
     let name = if !name.is_empty() && name.chars().all(is_bare) {
         name.to_owned()
     } else {
         format!("\"{}\"", name.replace('"', "'"))
     };
-    if path.is_empty() { name } else { format!("{path}.{name}") }
+    if path.is_empty() {
+        name
+    } else {
+        format!("{path}.{name}")
+    }
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -181,7 +198,8 @@ mod tests {
 
     #[test]
     fn every_value_remembers_its_line() {
-        let tree = Tree::parse("data_dir = \"x\"\n\n[engine]\nrounds_max = 3\n[[hooks]]\nname = \"a\"\n").unwrap();
+        let tree =
+            Tree::parse("data_dir = \"x\"\n\n[engine]\nrounds_max = 3\n[[hooks]]\nname = \"a\"\n").unwrap();
         assert_eq!(tree.origin("data_dir"), Origin::Line(1));
         assert_eq!(tree.origin("engine.rounds_max"), Origin::Line(4));
         assert_eq!(tree.origin("hooks[0].name"), Origin::Line(6));
@@ -209,7 +227,13 @@ mod tests {
         assert_eq!(from_text(Some(Kind::Whole), "12"), 12);
         assert_eq!(from_text(Some(Kind::Whole), "twelve"), "twelve");
         assert_eq!(from_text(Some(Kind::Flag), "true"), true);
-        assert_eq!(from_text(Some(Kind::Texts), "a, b"), serde_json::json!(["a", "b"]));
-        assert_eq!(from_text(Some(Kind::Texts), "[\"a,b\"]"), serde_json::json!(["a,b"]));
+        assert_eq!(
+            from_text(Some(Kind::Texts), "a, b"),
+            serde_json::json!(["a", "b"])
+        );
+        assert_eq!(
+            from_text(Some(Kind::Texts), "[\"a,b\"]"),
+            serde_json::json!(["a,b"])
+        );
     }
 }

@@ -1,5 +1,3 @@
-use std::path::Path;
-
 use serde_json::Map;
 use tidegate_core::{
     caller::{Caller, Mode, Scope},
@@ -53,7 +51,7 @@ fn script(folder: &Path, when: When, text: &str) -> Hooks {
             timeout_ms: 5_000,
             ..Options::default()
         }],
-        folder.to_owned(),
+        folder,
         None,
     )
 }
@@ -66,14 +64,21 @@ async fn decide(hooks: &Hooks) -> Result<HookDecision, HookFault> {
 #[tokio::test]
 async fn a_command_allows_and_refuses() {
     let folder = tempfile::tempdir().unwrap();
-    let allow = script(folder.path(), When::BeforeTool, "cat >/dev/null; echo '{\"decision\":\"allow\"}'");
+    let allow = script(
+        folder.path(),
+        When::BeforeTool,
+        "cat >/dev/null; echo '{\"decision\":\"allow\"}'",
+    );
     assert_eq!(decide(&allow).await, Ok(HookDecision::Pass));
     let refuse = script(
         folder.path(),
         When::BeforeTool,
         "grep -q notes/a.md && echo '{\"decision\":\"refuse\",\"reason\":\"notes are closed\"}'",
     );
-    assert_eq!(decide(&refuse).await, Ok(HookDecision::Refuse("notes are closed".into())));
+    assert_eq!(
+        decide(&refuse).await,
+        Ok(HookDecision::Refuse("notes are closed".into()))
+    );
 }
 
 #[tokio::test]
@@ -97,7 +102,7 @@ async fn everything_but_a_decision_is_a_fault() {
             command: vec!["/no/such/program".into()],
             ..Options::default()
         }],
-        folder.path().to_owned(),
+        folder.path(),
         None,
     );
     assert!(decide(&missing).await.is_err());
@@ -113,7 +118,7 @@ async fn a_slow_command_is_stopped() {
             timeout_ms: 50,
             ..Options::default()
         }],
-        folder.path().to_owned(),
+        folder.path(),
         None,
     );
     assert!(decide(&hooks).await.unwrap_err().0.contains("50 ms"));
@@ -129,7 +134,7 @@ async fn a_hook_about_another_tool_is_not_started() {
             command: vec!["false".into()],
             ..Options::default()
         }],
-        folder.path().to_owned(),
+        folder.path(),
         None,
     );
     assert_eq!(decide(&hooks).await, Ok(HookDecision::Pass));
@@ -138,10 +143,19 @@ async fn a_hook_about_another_tool_is_not_started() {
 #[tokio::test]
 async fn a_hook_sees_the_call_and_no_environment() {
     let folder = tempfile::tempdir().unwrap();
-    let hooks = script(folder.path(), When::AfterTool, "cat > told.json; env > environment");
+    let hooks = script(
+        folder.path(),
+        When::AfterTool,
+        "cat > told.json; env > environment",
+    );
     let (call, spec, context) = call();
-    let result = ToolResult::Ok { text: "secret output".into() };
-    hooks.observers[0].after_tool(&call, &spec, &result, &context).await.unwrap();
+    let result = ToolResult::Ok {
+        text: "secret output".into(),
+    };
+    hooks.observers[0]
+        .after_tool(&call, &spec, &result, &context)
+        .await
+        .unwrap();
     let told = std::fs::read_to_string(folder.path().join("told.json")).unwrap();
     let seen: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(seen["tool"], "write_file");
@@ -150,13 +164,23 @@ async fn a_hook_sees_the_call_and_no_environment() {
     assert_eq!(seen["status"], "ok");
     assert!(!told.contains("secret output"));
     let environment = std::fs::read_to_string(folder.path().join("environment")).unwrap();
-    let names: BTreeSet<_> = environment.lines().filter_map(|line| line.split('=').next()).collect();
+    let names: BTreeSet<_> = environment
+        .lines()
+        .filter_map(|line| line.split('=').next())
+        .collect();
     // A shell adds these by itself.
-    assert!(names.is_subset(&["PATH", "PWD", "OLDPWD", "SHLVL", "_"].into()), "{names:?}");
+    assert!(
+        names.is_subset(&["PATH", "PWD", "OLDPWD", "SHLVL", "_"].into()),
+        "{names:?}"
+    );
 }
 
 #[test]
 fn an_incomplete_hook_says_what_it_lacks() {
-    let keys: Vec<_> = Options::default().faults().into_iter().map(|(key, _)| key).collect();
+    let keys: Vec<_> = Options::default()
+        .faults()
+        .into_iter()
+        .map(|(key, _)| key)
+        .collect();
     assert_eq!(keys, ["name", "command"]);
 }

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use tidegate_core::{
-    caller::{Caller, Scope},
+    caller::{Caller, Mode, Scope},
     clock::Timestamp,
     id::{KeyId, UserId},
     key::{Disconnect, KeyRecord},
@@ -75,6 +75,8 @@ pub(super) struct Identity {
     pub(super) caller: Caller,
     /// What a lost connection does to the key's runs.
     pub(super) on_disconnect: Disconnect,
+    /// The mode the request asks for; it can only lower the key's.
+    pub(super) mode: Option<Mode>,
 }
 
 impl Identity {
@@ -156,7 +158,24 @@ async fn admit(
     }
     parts.keys.touch(&record.id, now);
     let user = user_of(headers, parts.options.user_header.as_deref(), &record.id)?;
-    Ok((identity(record, user), allowance))
+    let mode = mode_of(headers)?;
+    Ok((Identity { mode, ..identity(record, user) }, allowance))
+}
+
+/// The header by which a request lowers its mode.
+const MODE_HEADER: &str = "x-tidegate-mode";
+
+fn mode_of(headers: &HeaderMap) -> Result<Option<Mode>, ApiError> {
+    let mut values = headers.get_all(MODE_HEADER).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    let mode = value.to_str().ok().and_then(|name| Mode::from_name(name.trim()));
+    if mode.is_none() || values.next().is_some() {
+        let names: Vec<&str> = Mode::ALL.into_iter().map(Mode::name).collect();
+        return Err(ApiError::bad_head(format!("the header `{MODE_HEADER}` is one of: {}", names.join(", "))));
+    }
+    Ok(mode)
 }
 
 /// The key that the request carries. [`super::browser`] has made sure that there is at most one.
@@ -241,6 +260,7 @@ fn identity(record: KeyRecord, user: UserId) -> Identity {
             tokens_per_day: policy.tokens_per_day,
         },
         on_disconnect: policy.on_disconnect,
+        mode: None,
     }
 }
 
@@ -280,5 +300,19 @@ mod tests {
             headers.insert(name, HeaderValue::from_static(value));
             assert_eq!(credential(&headers).ok(), wanted, "{name}: {value}");
         }
+    }
+
+    #[test]
+    fn a_user_stays_behind_the_key() {
+        let key = KeyId::new("k1");
+        let mut headers = HeaderMap::new();
+        headers.insert("x-user-id", HeaderValue::from_static("k2:ann"));
+        assert_eq!(user_of(&headers, None, &key).unwrap().as_str(), "k1");
+        assert_eq!(
+            user_of(&headers, Some("X-User-Id"), &key).unwrap().as_str(),
+            "k1:k2:ann"
+        );
+        headers.insert("x-user-id", HeaderValue::from_static("a\tb"));
+        assert!(user_of(&headers, Some("X-User-Id"), &key).is_err());
     }
 }

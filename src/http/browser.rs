@@ -79,7 +79,7 @@ fn host(uri: &Uri, version: Version, headers: &HeaderMap, options: &Options) -> 
         return Ok(());
     }
     Err(ApiError::forbidden_source(
-        "this Host is not served here; list the name in `http.allowed_hosts` if it should be",
+        "this Host is not served here; list the name in `server.allowed_hosts` if it should be",
     ))
 }
 
@@ -150,7 +150,7 @@ fn origin(headers: &HeaderMap, options: &Options) -> Result<Option<HeaderValue>,
 
 fn not_listed() -> ApiError {
     ApiError::forbidden_source(
-        "pages of this origin may not call the API; list the origin in `http.cors_origins` if they should",
+        "pages of this origin may not call the API; list the origin in `server.cors_origins` if they should",
     )
 }
 

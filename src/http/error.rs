@@ -1,12 +1,12 @@
 //! The only map from errors to statuses and envelopes. Every answer that is no success is made here.
 
+mod from;
+
 use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
-use tidegate_core::{error::StoreError, model::ModelError};
-use tidegate_engine::RunError;
 use utoipa::ToSchema;
 
 /// Characters of a message that a client sees; a longer one is cut.
@@ -39,9 +39,12 @@ pub(super) struct EnvelopeBody {
     pub(super) code: Option<&'static str>,
 }
 
-/// An answer that is no success.
+/// An answer that is no success. Boxed, because it travels as the rare half of every result.
 #[derive(Debug, Clone)]
-pub(super) struct ApiError {
+pub(super) struct ApiError(Box<Refusal>);
+
+#[derive(Debug, Clone)]
+struct Refusal {
     status: StatusCode,
     body: EnvelopeBody,
     retry_after_s: Option<u64>,
@@ -63,7 +66,7 @@ impl ApiError {
         code: Option<&'static str>,
         message: impl Into<String>,
     ) -> Self {
-        Self {
+        Self(Box::new(Refusal {
             status,
             body: EnvelopeBody {
                 message: tame(&message.into()),
@@ -75,7 +78,7 @@ impl ApiError {
             should_retry: None,
             headers: Vec::new(),
             detail: None,
-        }
+        }))
     }
 
     fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
@@ -200,7 +203,7 @@ impl ApiError {
             StatusCode::PAYLOAD_TOO_LARGE,
             INVALID_REQUEST,
             Some("request_too_large"),
-            format!("a request body has at most {bytes_max} bytes (`http.body_bytes_max`)"),
+            format!("a request body has at most {bytes_max} bytes (`server.body_bytes_max`)"),
         )
         .with(header::CONNECTION, HeaderValue::from_static("close"))
     }
@@ -211,7 +214,7 @@ impl ApiError {
             StatusCode::REQUEST_TIMEOUT,
             INVALID_REQUEST,
             Some("request_timeout"),
-            format!("the request body did not arrive within {timeout_ms} ms (`http.body_timeout_ms`)"),
+            format!("the request body did not arrive within {timeout_ms} ms (`server.body_timeout_ms`)"),
         )
         .with(header::CONNECTION, HeaderValue::from_static("close"))
     }
@@ -280,7 +283,7 @@ impl ApiError {
             Some("internal_error"),
             "the server failed; its log has the details under this answer's x-request-id",
         );
-        error.detail = Some(detail.into());
+        error.0.detail = Some(detail.into());
         error
     }
 
@@ -290,62 +293,62 @@ impl ApiError {
 
     fn at(mut self, param: impl Into<String>) -> Self {
         let param = param.into();
-        self.body.param = (!param.is_empty()).then(|| tame(&param));
+        self.0.body.param = (!param.is_empty()).then(|| tame(&param));
         self
     }
 
     /// The same error in words that fit the case better.
     pub(super) fn explained(mut self, message: &str) -> Self {
-        self.body.message = tame(message);
+        self.0.body.message = tame(message);
         self
     }
 
     fn after(mut self, seconds: u64) -> Self {
-        self.retry_after_s = Some(seconds.max(1));
+        self.0.retry_after_s = Some(seconds.max(1));
         self
     }
 
     fn retry(mut self, retry: bool) -> Self {
-        self.should_retry = Some(retry);
+        self.0.should_retry = Some(retry);
         self
     }
 
     pub(super) fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.push((name, value));
+        self.0.headers.push((name, value));
         self
     }
 
     /// The envelope, for an error that comes after the first byte of a stream.
     pub(super) fn into_envelope(self) -> Envelope {
         self.log();
-        Envelope { error: self.body }
+        Envelope { error: self.0.body }
     }
 
     #[cfg(test)]
     pub(super) fn status(&self) -> u16 {
-        self.status.as_u16()
+        self.0.status.as_u16()
     }
 
     #[cfg(test)]
     pub(super) fn body(&self) -> &EnvelopeBody {
-        &self.body
+        &self.0.body
     }
 
     /// Once an error, and only what is not the caller's doing.
     fn log(&self) {
-        let code = self.body.code.unwrap_or_default();
-        if let Some(detail) = &self.detail {
+        let code = self.0.body.code.unwrap_or_default();
+        if let Some(detail) = &self.0.detail {
             tracing::error!(
-                status = self.status.as_u16(),
+                status = self.0.status.as_u16(),
                 code,
                 detail,
                 "a request failed on our side"
             );
-        } else if self.status.is_server_error() {
+        } else if self.0.status.is_server_error() {
             tracing::warn!(
-                status = self.status.as_u16(),
+                status = self.0.status.as_u16(),
                 code,
-                message = self.body.message,
+                message = self.0.body.message,
                 "a request could not be served"
             );
         }
@@ -355,130 +358,20 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         self.log();
-        let mut response = (self.status, axum::Json(Envelope { error: self.body })).into_response();
+        let mut response = (self.0.status, axum::Json(Envelope { error: self.0.body })).into_response();
         let headers = response.headers_mut();
-        if let Some(seconds) = self.retry_after_s {
+        if let Some(seconds) = self.0.retry_after_s {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if let Some(retry) = self.should_retry {
+        if let Some(retry) = self.0.should_retry {
             let value = if retry { "true" } else { "false" };
             headers.insert(X_SHOULD_RETRY, HeaderValue::from_static(value));
         }
-        for (name, value) in self.headers {
+        for (name, value) in self.0.headers {
             headers.insert(name, value);
         }
         response
     }
-}
-
-impl From<StoreError> for ApiError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Duplicate(what) => {
-                Self::bad_request("already_exists", format!("{what} exists already"))
-            }
-            StoreError::Internal(detail) => Self::internal(detail),
-        }
-    }
-}
-
-impl From<ModelError> for ApiError {
-    fn from(error: ModelError) -> Self {
-        let text = error.to_string();
-        match error {
-            ModelError::NotConfigured(_) => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                UNAVAILABLE,
-                Some("model_not_configured"),
-                text,
-            )
-            .after(RETRY_OPERATOR_S)
-            .retry(false),
-            ModelError::NotFound(model) => Self::model_not_found(&model),
-            ModelError::Rejected { status, param, .. } => {
-                Self::new(rejected_status(status), INVALID_REQUEST, None, text).at(param.unwrap_or_default())
-            }
-            ModelError::ContextLength {
-                limit_tokens,
-                prompt_tokens,
-            } => context_length(limit_tokens, prompt_tokens),
-            ModelError::RateLimited { retry_after, .. } => Self::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "requests",
-                Some("rate_limit_exceeded"),
-                text,
-            )
-            .after(retry_after.map_or(RETRY_SOON_S, |wait| wait.as_secs())),
-            ModelError::Credentials { .. } => Self::upstream(text).retry(false),
-            ModelError::Unavailable(_) | ModelError::Malformed(_) => Self::upstream(text),
-            ModelError::Paused { retry_after } => Self::unavailable(text).after(retry_after.as_secs()),
-            ModelError::Timeout(_) => Self::new(
-                StatusCode::GATEWAY_TIMEOUT,
-                SERVER,
-                Some("upstream_timeout"),
-                text,
-            ),
-        }
-    }
-}
-
-impl From<RunError> for ApiError {
-    fn from(error: RunError) -> Self {
-        let text = error.to_string();
-        match error {
-            RunError::Model(error) => error.into(),
-            RunError::ModelNotAllowed(model) => Self::model_not_found(&model),
-            RunError::Invalid { param, message } => Self::invalid_value(param.unwrap_or_default(), message),
-            RunError::QuotaSpent {
-                limit_tokens,
-                retry_after_s,
-            } => Self::quota_spent(limit_tokens, retry_after_s),
-            RunError::TooManyTurns { .. } => Self::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "requests",
-                Some("rate_limit_exceeded"),
-                text,
-            )
-            .after(RETRY_SOON_S),
-            RunError::TurnTimeout { .. } => {
-                // The same turn would take as long again.
-                Self::new(
-                    StatusCode::GATEWAY_TIMEOUT,
-                    SERVER,
-                    Some("upstream_timeout"),
-                    text,
-                )
-                .retry(false)
-            }
-            RunError::Cancelled => Self::unavailable(text).retry(false),
-            RunError::Stopping => Self::stopping(),
-            RunError::Prompt(detail) | RunError::Store(detail) => Self::internal(detail),
-        }
-    }
-}
-
-/// An upstream 4xx about the request stays in its class; as a 5xx the SDKs would send it three times.
-fn rejected_status(status: u16) -> StatusCode {
-    match status {
-        413 => StatusCode::PAYLOAD_TOO_LARGE,
-        415 => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        422 => StatusCode::UNPROCESSABLE_ENTITY,
-        _ => StatusCode::BAD_REQUEST,
-    }
-}
-
-/// LangChain and LiteLLM look for these words to know that a prompt was too long.
-fn context_length(limit_tokens: Option<u64>, prompt_tokens: Option<u64>) -> ApiError {
-    let limit = limit_tokens.map_or_else(|| "an unknown number of".to_owned(), |tokens| tokens.to_string());
-    let prompt = prompt_tokens.map_or_else(|| "more".to_owned(), |tokens| tokens.to_string());
-    ApiError::bad_request(
-        "context_length_exceeded",
-        format!(
-            "This model's maximum context length is {limit} tokens. However, your messages resulted in {prompt} \
-             tokens (context_length_exceeded). Please reduce the length of the messages."
-        ),
-    )
-    .at("messages")
 }
 
 /// Takes control characters out of a message that may repeat a caller's or a peer's text, and cuts it.

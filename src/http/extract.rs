@@ -64,9 +64,9 @@ impl<T: DeserializeOwned + Default> FromRequest<AppState> for ApiJsonOrNothing<T
 
 /// The one variable segment of a path, percent escapes undone.
 #[derive(Debug)]
-pub(super) struct Segment1(pub(super) String);
+pub(super) struct PathText(pub(super) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Segment1 {
+impl<S: Send + Sync> FromRequestParts<S> for PathText {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
@@ -204,7 +204,9 @@ fn field_fault(path: String, text: &str) -> ApiError {
     if text.starts_with("missing field") {
         ApiError::missing(named(text))
     } else if text.starts_with("unknown field") {
-        ApiError::unknown_parameter(named(text), text)
+        // The reader has stepped into the field already.
+        let param = if path.is_empty() { named(text) } else { path };
+        ApiError::unknown_parameter(param, text)
     } else if let Some(rest) = text.strip_prefix("invalid type: ") {
         ApiError::invalid_type(path, format!("{place} has the wrong type: {rest}"))
     } else {

@@ -24,7 +24,7 @@ use tidegate_core::id::KeyId;
 use super::{AppState, auth, body::Holding, error::ApiError};
 
 /// After a minute without a request a per-minute limiter is full again, and may be forgotten.
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 type Limiter = RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>;
 

@@ -1,4 +1,4 @@
-//! The HTTP front end's settings. `[http]` in `tidegate.toml`.
+//! The HTTP front end's settings. `[server]` in `tidegate.toml`.
 
 use std::time::Duration;
 

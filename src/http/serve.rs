@@ -36,7 +36,7 @@ const H2_PING: Duration = Duration::from_secs(20);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Said to a connection above the bound, before it has sent a byte.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
-connection: close\r\ncontent-length: 150\r\n\r\n{\"error\":{\"message\":\"the server has as many connections as it \
+connection: close\r\ncontent-length: 162\r\n\r\n{\"error\":{\"message\":\"the server has as many connections as it \
 may; try again soon\",\"type\":\"service_unavailable_error\",\"param\":null,\"code\":\"server_is_overloaded\"}}";
 
 /// Serves `router` on `listener` until `shutdown` is cancelled, then drains: idle connections close, requests
@@ -218,12 +218,7 @@ mod tests {
     fn the_full_answer_has_the_length_it_says() {
         let text = std::str::from_utf8(FULL).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(
-            head.contains(&format!("content-length: {}\r\n", body.len()))
-                || head.ends_with(&format!("content-length: {}", body.len())),
-            "{}",
-            body.len()
-        );
+        assert!(head.ends_with(&format!("content-length: {}", body.len())));
         serde_json::from_str::<serde_json::Value>(body).unwrap();
     }
 }

@@ -21,7 +21,7 @@ use super::{
     wire::{
         answer::{
             AnswerCall, AnswerFunction, ChatCompletionChunk, ChunkChoice, Delta, FINGERPRINT, Head,
-            WireUsage, finish_reason,
+            UsageField, finish_reason,
         },
         chat::Form,
     },
@@ -173,7 +173,7 @@ impl Encoder {
         let reason = finish_reason(finished.reason, self.calls > 0, self.form.legacy_functions);
         self.chunk(Delta::default(), Some(reason), text);
         if self.form.include_usage {
-            self.write(Vec::new(), Some(Some(finished.usage.into())), text);
+            self.write(Vec::new(), UsageField::Sum(finished.usage.into()), text);
         }
         self.end(text);
     }
@@ -196,10 +196,15 @@ impl Encoder {
             logprobs: None,
             finish_reason,
         };
-        self.write(vec![choice], self.form.include_usage.then_some(None), text);
+        let usage = if self.form.include_usage {
+            UsageField::Null
+        } else {
+            UsageField::Absent
+        };
+        self.write(vec![choice], usage, text);
     }
 
-    fn write(&self, choices: Vec<ChunkChoice>, usage: Option<Option<WireUsage>>, text: &mut String) {
+    fn write(&self, choices: Vec<ChunkChoice>, usage: UsageField, text: &mut String) {
         let chunk = ChatCompletionChunk {
             id: &self.head.id,
             object: "chat.completion.chunk",

@@ -45,14 +45,15 @@ proptest! {
     fn a_cut_or_longer_key_is_refused(seed: u64, keep in 0..KEY_CHARS, more in "[0-9a-z ]{1,9}") {
         let (_, plain) = generate(&Seeded(seed));
         prop_assert!(parse(&plain.expose()[..keep]).is_err());
-        let longer = format!("{}{}", plain.expose(), more);
+        let longer = format!("{}{more}", plain.expose());
         prop_assert!(parse(&longer).is_err());
     }
 
     #[test]
     fn no_text_makes_the_parser_panic(text in ".{0,120}", tail in "\\PC{73}") {
         prop_assert!(parse(&text).is_err());
-        prop_assert!(parse(&format!("tg_{}", tail)).is_err());
+        let prefixed = format!("tg_{tail}");
+        prop_assert!(parse(&prefixed).is_err());
     }
 }
 

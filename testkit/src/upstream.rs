@@ -9,7 +9,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -59,6 +59,7 @@ struct Shared {
     script: Mutex<Script>,
     record: AtomicBool,
     open: watch::Sender<usize>,
+    connections: AtomicUsize,
     stopping: CancellationToken,
 }
 
@@ -154,6 +155,7 @@ impl Upstream {
             }),
             record: AtomicBool::new(true),
             open: watch::Sender::new(0),
+            connections: AtomicUsize::new(0),
             stopping: stopping.clone(),
         });
         let router = Router::new()
@@ -165,7 +167,9 @@ impl Upstream {
             .route("/api/show", post(show))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .with_state(Arc::clone(&shared));
-        let listener = listener.tap_io(|stream| {
+        let counted = Arc::clone(&shared);
+        let listener = listener.tap_io(move |stream| {
+            counted.connections.fetch_add(1, Ordering::Relaxed);
             // A peer that left between accept and here makes this fail; the connection then ends by itself.
             drop(stream.set_nodelay(true));
         });
@@ -230,6 +234,11 @@ impl Upstream {
             .iter()
             .filter(|request| request.path.contains("chat"));
         chats.map(|request| request.body.clone()).collect()
+    }
+
+    /// How many connections were accepted so far.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
     }
 
     /// Answers in the making: those whose client has neither read them to the end nor gone away.

@@ -3,5 +3,5 @@
 mod client;
 mod daemon;
 
-pub use client::{Answer, Chat, chunks};
-pub use daemon::{Daemon, Setup, fresh_key, outcome};
+pub(crate) use client::{Answer, Chat};
+pub(crate) use daemon::{Daemon, Setup, outcome};

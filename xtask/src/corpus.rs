@@ -190,8 +190,11 @@ impl Tally {
             } else {
                 &mut self.allow_core
             };
-            counter.1 += 1;
-            counter.0 += usize::from(outcome == Outcome::Allow);
+            // A refusal that the line accepts as well says nothing about what a usable daemon serves.
+            if outcome == Outcome::Allow || !case.accepts(outcome) {
+                counter.1 += 1;
+                counter.0 += usize::from(outcome == Outcome::Allow);
+            }
             if outcome != Outcome::Allow && !case.accepts(outcome) && case.tier != Tier::Wide {
                 problems.push("was refused".to_owned());
             }

@@ -207,7 +207,7 @@ impl Daemon {
 
     /// Asks it to stop and waits; whether it ended with success.
     pub(crate) fn stop(mut self) -> Result<bool> {
-        let pid = i32::try_from(self.pid())
+        let pid = i32::try_from(innermost(self.pid()))
             .ok()
             .and_then(Pid::from_raw)
             .context("no process id")?;
@@ -231,6 +231,22 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         process::kill_group(&mut self.child);
+    }
+}
+
+/// The process below a sandbox's own processes: each of those has one child, and the daemon has none.
+fn innermost(mut pid: u32) -> u32 {
+    loop {
+        let children =
+            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let Some(child) = children
+            .split_whitespace()
+            .next()
+            .and_then(|child| child.parse().ok())
+        else {
+            return pid;
+        };
+        pid = child;
     }
 }
 
@@ -269,7 +285,7 @@ pub(crate) fn prepare(start: &Start) -> Result<String> {
     let mut settings = start.settings.clone();
     if let Some(tools) = &start.tools {
         std::fs::write(home.join("tools.toml"), tools)?;
-        settings.push_str("\n[tools]\nfile = \"tools.toml\"\n");
+        settings.push_str("\n[tools]\ntools_file = \"tools.toml\"\n");
     }
     let api_key = if start.api_key.is_some() {
         "api_key = \"env:OPENAI_API_KEY\"\n"

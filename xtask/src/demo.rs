@@ -17,7 +17,7 @@ const TOOLS: [&str; 3] = ["calculate", "current_time", "list_files"];
 /// The instructions of the demo; short, for the same reason.
 const AGENT: &str = "# Assistant\n\nYou are a friendly assistant. Answer in one short sentence.\n";
 /// The first question: it needs a tool.
-const QUESTION: &str = "What is 19 + 23?";
+const QUESTION: &str = "Which files are there?";
 /// How soon the first words must appear.
 const FIRST_TOKEN_MAX: Duration = Duration::from_secs(15);
 /// How long the whole answer may take.
@@ -111,7 +111,7 @@ fn ask(daemon: &Daemon) -> Result<()> {
 }
 
 /// The tools that the tool log names.
-fn tools_used(home: &Path) -> Vec<String> {
+pub(crate) fn tools_used(home: &Path) -> Vec<String> {
     let mut used = Vec::new();
     let mut folders = vec![home.join("logs")];
     while let Some(folder) = folders.pop() {
@@ -141,7 +141,7 @@ fn tools_used(home: &Path) -> Vec<String> {
 /// The model that is there, or a small one.
 fn choose() -> Result<Chosen> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-    let named = variable("TIDEGATE_DEMO_MODEL");
+    let named = variable("OPENAI_MODEL");
     if let Some(base_url) = variable("OPENAI_BASE_URL") {
         let name = named.map_or_else(|| first_model(&base_url), Ok)?;
         let api_key = variable("OPENAI_API_KEY");
@@ -183,7 +183,7 @@ fn choose() -> Result<Chosen> {
 
 /// The first model that a server on this machine lists.
 fn first_model(base_url: &str) -> Result<String> {
-    let hint = "set TIDEGATE_DEMO_MODEL to the model to use";
+    let hint = "set OPENAI_MODEL to the model to use";
     let Some(rest) = base_url.strip_prefix("http://") else {
         bail!("{hint}");
     };
@@ -238,7 +238,7 @@ Go on with curl:
 
   curl -N http://{address}/v1/chat/completions \
     -H "Authorization: Bearer {key}" -H "Content-Type: application/json" \
-    -d '{{"model":"tidegate","stream":true,"messages":[{{"role":"user","content":"Which files are there?"}}]}}'
+    -d '{{"model":"tidegate","stream":true,"messages":[{{"role":"user","content":"What is 19 + 23?"}}]}}'
 
 or with Python (pip install openai):
 

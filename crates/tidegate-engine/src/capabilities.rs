@@ -21,8 +21,6 @@ pub(crate) struct Subject<'a> {
     pub(crate) mode: Mode,
     /// The server tools this caller may use.
     pub(crate) tools: &'a [Arc<ToolSpec>],
-    /// Names and one-line descriptions of the skills.
-    pub(crate) skills: &'a [(String, String)],
     /// Bounds.
     pub(crate) options: &'a Options,
     /// How many operator hooks are asked before a tool runs.
@@ -39,8 +37,8 @@ pub(crate) fn summary(subject: Subject<'_>) -> String {
     format!("Tools: {}. Permission mode: {}.", names.join(", "), subject.mode.name())
 }
 
-/// The full report.
-pub(crate) fn report(subject: Subject<'_>) -> String {
+/// The full report. `skills` are names and one-line descriptions.
+pub(crate) fn report(subject: Subject<'_>, skills: &[(String, String)]) -> String {
     let mut text = String::from("This is what this assistant can do, from its live state.\n");
     // Writing to a String cannot fail; the results are dropped for that reason.
     let mut line = |content: std::fmt::Arguments<'_>| {
@@ -69,9 +67,9 @@ pub(crate) fn report(subject: Subject<'_>) -> String {
             }
         }
     }
-    if !subject.skills.is_empty() {
+    if !skills.is_empty() {
         line(format_args!("- Skills, used when a question fits:"));
-        for (name, description) in subject.skills {
+        for (name, description) in skills {
             line(format_args!("  - {name}: {description}"));
         }
     }
@@ -161,16 +159,16 @@ mod tests {
             caller: &caller,
             mode: Mode::ReadOnly,
             tools: &tools,
-            skills: &[("planner".into(), "Plans.".into())],
             options: &options,
             gate_hooks: 0,
         };
-        let text = report(subject);
+        let skills = [("planner".to_owned(), "Plans.".to_owned())];
+        let text = report(subject, &skills);
         for part in ["`write_file`: Write a file.", "planner: Plans.", "readonly", "asked before a tool: 0"] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
         assert!(summary(subject).contains("write_file"));
-        let none = report(Subject { tools: &[], ..subject });
+        let none = report(Subject { tools: &[], ..subject }, &[]);
         assert!(none.contains("Tools: none (the operator offers none to this key)"), "{none}");
     }
 }

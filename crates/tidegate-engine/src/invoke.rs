@@ -211,8 +211,11 @@ fn last_output(turn: &Turn, call: &ToolCall) -> ToolResult {
         return ToolResult::failed(FailureCode::InvalidArguments, "the arguments are not a JSON object");
     };
     let handle = arguments.get("ref").and_then(serde_json::Value::as_str).filter(|text| !text.is_empty());
+    // The check lets a number through as text too, because models write it so.
     let number = |name: &str| {
-        arguments.get(name).and_then(serde_json::Value::as_u64).and_then(|n| usize::try_from(n).ok())
+        let value = arguments.get(name)?;
+        let number = value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())?;
+        usize::try_from(number).ok()
     };
     if let Some(stored) = turn.results.find(handle) {
         let text = results::window(stored, number("offset").unwrap_or(0), number("length"));

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use jiff::civil::Date;
 use tidegate_core::{
     message::{Message, Part},
     model::ModelRequest,
@@ -27,14 +28,14 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Starts the meter.
-    pub(crate) fn start(turn: &Turn, prompt_tokens: u64) -> Self {
+    /// Starts the meter; `day` is the one the tokens were reserved on.
+    pub(crate) fn start(turn: &Turn, day: Date, prompt_tokens: u64) -> Self {
         let engine = &turn.engine;
         Self {
             ledger: Arc::clone(engine.ledger()),
             record: Some(UsageRecord {
                 at: engine.now(),
-                day: engine.today(),
+                day,
                 key_id: turn.caller.key_id.clone(),
                 user: turn.caller.user.clone(),
                 run_id: turn.run_id.clone(),
@@ -51,11 +52,6 @@ impl Meter {
     /// Counts what arrived.
     pub(crate) fn heard(&mut self, bytes: usize) {
         self.heard_bytes += bytes;
-    }
-
-    /// Nothing was spent.
-    pub(crate) fn cancel(&mut self) {
-        self.record = None;
     }
 
     /// Books the call: as reported, or estimated where the provider says nothing.

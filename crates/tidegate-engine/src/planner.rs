@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use futures_util::StreamExt;
+use jiff::civil::Date;
 use tidegate_core::{
     message::Message,
     model::{FinishReason, ModelError, ModelEvent, ModelRequest, ToolChoice},
@@ -60,23 +61,26 @@ impl Reply {
 pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
     let request = request(turn, plan);
     let prompt_tokens = estimate_prompt_tokens(&request);
-    if let Err(failure) = reserve(turn, prompt_tokens).await {
+    let day = turn.engine.today();
+    if let Err(failure) = reserve(turn, day, prompt_tokens).await {
         return Reply::failed(failure);
     }
+    // What is reserved is booked on every way out of here, so that it holds up no other call of the key.
+    let mut meter = Meter::start(turn, day, prompt_tokens);
     let round = turn.budget.spent().rounds + 1;
     // The first checkpoint was written when the run was opened.
     if round > 1
         && let Err(failure) = turn.checkpoint(Stage::BeforeModel { round }, None).await
     {
+        meter.settle(Some(Usage::default()));
         return Reply::failed(failure);
     }
     let silent = plan == Plan::Round && turn.formats_apart();
-    let mut meter = Meter::start(turn, prompt_tokens);
     let stream = match turn.engine.model().ask(request).await {
         Ok(stream) => stream,
         Err(error) => {
-            // The provider answered with an error: nothing was spent.
-            meter.cancel();
+            // No byte of an answer has arrived: nothing was spent.
+            meter.settle(Some(Usage::default()));
             return Reply::failed(error.into());
         }
     };
@@ -115,10 +119,10 @@ fn request(turn: &Turn, plan: Plan) -> ModelRequest {
     }
 }
 
-async fn reserve(turn: &Turn, estimate_tokens: u64) -> Result<(), RunError> {
+async fn reserve(turn: &Turn, day: Date, estimate_tokens: u64) -> Result<(), RunError> {
     let engine = &turn.engine;
-    let day = engine.today();
-    match engine.ledger().reserve(&turn.caller.key_id, day, turn.caller.tokens_per_day, estimate_tokens).await {
+    let (key_id, limit) = (&turn.caller.key_id, turn.caller.tokens_per_day);
+    match engine.ledger().reserve(key_id, day, limit, estimate_tokens).await {
         Ok(()) => Ok(()),
         Err(LedgerError::QuotaSpent { limit_tokens }) => {
             Err(RunError::QuotaSpent { limit_tokens, retry_after_s: engine.seconds_left_today() })

@@ -119,18 +119,21 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
     };
     let hidden: HashSet<&str> = request.client_tools.iter().map(|tool| tool.name.as_str()).collect();
     let allowed = engine.tools_of(&request.caller);
-    let options = engine.options();
-    let skills = engine.parts().composer.skills();
+    let composer = &engine.parts().composer;
     let subject = |tools| Subject {
         model: &request.model,
         caller: &request.caller,
         mode: engine.mode_of(&request.caller, request.mode),
         tools,
-        skills: &skills,
-        options,
+        options: engine.options(),
         gate_hooks: engine.hooks().gates.len(),
     };
-    let report = capabilities::report(subject(&allowed));
+    // A question about the agent is answered from what is on the disk now; otherwise composing has just read it.
+    let report = if routing.about_agent {
+        Some(capabilities::report(subject(&allowed), &composer.skills_now().await))
+    } else {
+        None
+    };
     let mut server: Vec<Arc<ToolSpec>> = if routing.about_agent {
         Vec::new()
     } else {
@@ -148,11 +151,11 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
         client_system: &client_system,
         clock: engine.parts().clock.as_ref(),
         capability_summary: &summary,
-        capability_report: routing.about_agent.then_some(report.as_str()),
+        capability_report: report.as_deref(),
         recalled: None,
     };
-    let prompt =
-        engine.parts().composer.compose(&input).await.map_err(|fault| RunError::Prompt(fault.to_string()))?;
+    let prompt = composer.compose(&input).await.map_err(|fault| RunError::Prompt(fault.to_string()))?;
+    let report = report.unwrap_or_else(|| capabilities::report(subject(&allowed), &composer.skills()));
     if let Some(narrowed) = prompt.skill.as_ref().and_then(|skill| skill.tools.as_ref()) {
         server.retain(|spec| spec.mode.is_control() || narrowed.contains(&spec.name));
     }

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use serde_json::Value;
 use tidegate_core::{
     clock::Entropy,
-    model::{FinishReason, ModelEvent},
+    model::{FinishReason, ModelEvent, ModelRequest},
     usage::Usage,
 };
 
@@ -33,11 +33,11 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// An answer of `model` of which nothing has come yet.
-    pub(crate) fn new(model: &str, limits: &Limits) -> Self {
+    /// The answer to `request`, of which nothing has come yet.
+    pub(crate) fn new(request: &ModelRequest, limits: &Limits) -> Self {
         Self {
-            model: model.to_owned(),
-            calls: Calls::new(limits),
+            model: request.model.name.clone(),
+            calls: Calls::new(limits, &request.messages),
             finish: None,
             usage: None,
             bytes: 0,

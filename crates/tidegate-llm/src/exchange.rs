@@ -114,7 +114,7 @@ impl Attempt<'_> {
             reader: Reader::choose(&response, self.provider.dialect, self.request.stream, self.limits),
             response: Some(response),
             failure: None,
-            answer: Answer::new(model, self.limits),
+            answer: Answer::new(self.request, self.limits),
             dialect: self.provider.dialect,
             model: model.clone(),
             idle: self.limits.idle,
@@ -159,14 +159,16 @@ impl Reader {
         } else {
             !streamed || media_type.contains("application/json")
         };
-        match dialect {
-            _ if is_whole => Self::Whole {
+        if is_whole {
+            return Self::Whole {
                 body: Vec::new(),
                 bytes_max: limits
                     .answer_bytes_max
                     .saturating_mul(2)
                     .saturating_add(WHOLE_OVERHEAD),
-            },
+            };
+        }
+        match dialect {
             Dialect::Openai => Self::Events(Events::new()),
             Dialect::Ollama => Self::Lines(Lines::new(LINE_BYTES_MAX)),
         }

@@ -2,6 +2,8 @@
 //!
 //! It is spoken because `num_ctx` can be set nowhere else: through Ollama's OpenAI-compatible door a prompt
 //! longer than the server's default window is cut without a word.
+//!
+//! The dialect is tested against a scripted server of the documented shapes, not against Ollama itself.
 
 use serde_json::{Map, Value, json};
 use tidegate_core::{

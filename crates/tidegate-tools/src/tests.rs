@@ -278,7 +278,7 @@ async fn plans_come_from_the_syllabi_of_the_bank() {
         .await;
     assert!(plan.contains("[syllabi/art.md › Week 2: Line]"), "{plan}");
     assert!(
-        plan.contains("Early start for a gap: Line") && plan.contains("Early start for a gap: Colour"),
+        plan.contains("Early start for a gap: Line") && plan.contains("Extra time for a gap: Colour"),
         "{plan}"
     );
 }

@@ -1,11 +1,25 @@
 use std::time::Duration;
 
-use super::*;
+use tidegate_core::model::ModelError;
+use tidegate_engine::RunError;
+
+use super::{from::context_length, *};
+
+/// Status, type, code, seconds until a retry, and whether to retry.
+type Row = (
+    RunError,
+    u16,
+    &'static str,
+    Option<&'static str>,
+    Option<u64>,
+    Option<bool>,
+);
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table, one row an error")]
 fn every_model_and_run_error_has_its_row_of_the_contract() {
     let soon = Duration::from_secs(7);
-    let table: Vec<(RunError, u16, &str, Option<&str>, Option<u64>, Option<bool>)> = vec![
+    let table: Vec<Row> = vec![
         (
             ModelError::NotConfigured("type this".into()).into(),
             503,
@@ -194,15 +208,15 @@ fn every_model_and_run_error_has_its_row_of_the_contract() {
     for (error, status, kind, code, retry_after_s, should_retry) in table {
         let shown = format!("{error:?}");
         let api = ApiError::from(error);
-        assert_eq!(api.status.as_u16(), status, "{shown}");
-        assert_eq!((api.body.kind, api.body.code), (kind, code), "{shown}");
+        assert_eq!(api.0.status.as_u16(), status, "{shown}");
+        assert_eq!((api.0.body.kind, api.0.body.code), (kind, code), "{shown}");
         assert_eq!(
-            (api.retry_after_s, api.should_retry),
+            (api.0.retry_after_s, api.0.should_retry),
             (retry_after_s, should_retry),
             "{shown}"
         );
         assert!(
-            !api.body.message.contains("secret path") && !api.body.message.contains("disk"),
+            !api.0.body.message.contains("secret path") && !api.0.body.message.contains("disk"),
             "{shown}"
         );
     }
@@ -212,7 +226,7 @@ fn every_model_and_run_error_has_its_row_of_the_contract() {
 fn the_overflow_message_has_the_words_that_clients_look_for() {
     for (limit, prompt) in [(Some(8192), Some(9000)), (None, None)] {
         let error = context_length(limit, prompt);
-        let message = error.body.message.to_lowercase();
+        let message = error.0.body.message.to_lowercase();
         assert!(
             message.contains("this model's maximum context length is"),
             "{message}"
@@ -224,9 +238,9 @@ fn the_overflow_message_has_the_words_that_clients_look_for() {
 #[test]
 fn a_repeated_text_is_cut_and_has_no_line_ends() {
     let error = ApiError::invalid_value("a\nb", format!("x\r\nset-cookie: a{}", "y".repeat(5000)));
-    assert!(error.body.message.chars().count() <= MESSAGE_CHARS_MAX + 1);
-    assert!(!error.body.message.contains(['\r', '\n']));
-    assert_eq!(error.body.param.as_deref(), Some("a b"));
+    assert!(error.0.body.message.chars().count() <= MESSAGE_CHARS_MAX + 1);
+    assert!(!error.0.body.message.contains(['\r', '\n']));
+    assert_eq!(error.0.body.param.as_deref(), Some("a b"));
 }
 
 #[tokio::test]

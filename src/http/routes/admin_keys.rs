@@ -16,7 +16,7 @@ use crate::{
         AppState,
         auth::Identity,
         error::{ApiError, Envelope},
-        extract::{ApiJson, ApiJsonOrNothing, ApiQuery, Segment1},
+        extract::{ApiJson, ApiJsonOrNothing, ApiQuery, PathText},
         wire::keys::{
             AdminKey, CreateKey, DeletedKey, KeyList, ListKeys, NoFields, RotateKey, UpdateKey, UsageDay,
             UsageList, UsageQuery, after,
@@ -92,7 +92,7 @@ pub(in crate::http) async fn list(
 pub(in crate::http) async fn show(
     State(app): State<AppState>,
     _identity: Identity,
-    Segment1(id): Segment1,
+    PathText(id): PathText,
 ) -> Result<Json<AdminKey>, ApiError> {
     Ok(Json(AdminKey::of(find(&app, &id).await?, None)))
 }
@@ -106,7 +106,7 @@ pub(in crate::http) async fn show(
 pub(in crate::http) async fn update(
     State(app): State<AppState>,
     identity: Identity,
-    Segment1(id): Segment1,
+    PathText(id): PathText,
     ApiJson(body): ApiJson<UpdateKey>,
 ) -> Result<Json<AdminKey>, ApiError> {
     change(&app, &identity, &id, body).await
@@ -119,7 +119,7 @@ pub(in crate::http) async fn update(
 pub(in crate::http) async fn update_by_post(
     State(app): State<AppState>,
     identity: Identity,
-    Segment1(id): Segment1,
+    PathText(id): PathText,
     ApiJson(body): ApiJson<UpdateKey>,
 ) -> Result<Json<AdminKey>, ApiError> {
     change(&app, &identity, &id, body).await
@@ -133,7 +133,7 @@ pub(in crate::http) async fn update_by_post(
 pub(in crate::http) async fn disable(
     State(app): State<AppState>,
     identity: Identity,
-    Segment1(id): Segment1,
+    PathText(id): PathText,
     ApiJsonOrNothing(NoFields {}): ApiJsonOrNothing<NoFields>,
 ) -> Result<Json<AdminKey>, ApiError> {
     change(&app, &identity, &id, UpdateKey::enabling(false)).await
@@ -145,7 +145,7 @@ pub(in crate::http) async fn disable(
 pub(in crate::http) async fn enable(
     State(app): State<AppState>,
     identity: Identity,
-    Segment1(id): Segment1,
+    PathText(id): PathText,
     ApiJsonOrNothing(NoFields {}): ApiJsonOrNothing<NoFields>,
 ) -> Result<Json<AdminKey>, ApiError> {
     change(&app, &identity, &id, UpdateKey::enabling(true)).await
@@ -160,7 +160,7 @@ pub(in crate::http) async fn enable(
 pub(in crate::http) async fn rotate(
     State(app): State<AppState>,
     identity: Identity,
-    Segment1(id): Segment1,
+    PathText(id): PathText,
     ApiJsonOrNothing(body): ApiJsonOrNothing<RotateKey>,
 ) -> Result<Json<AdminKey>, ApiError> {
     let grace_s = body.grace_s(app.parts.options.rotation_grace_s)?;
@@ -184,7 +184,7 @@ pub(in crate::http) async fn rotate(
 pub(in crate::http) async fn delete(
     State(app): State<AppState>,
     identity: Identity,
-    Segment1(id): Segment1,
+    PathText(id): PathText,
 ) -> Result<Json<DeletedKey>, ApiError> {
     let _turn = app.admin.lock().await;
     let record = find(&app, &id).await?;
@@ -209,7 +209,7 @@ pub(in crate::http) async fn delete(
 pub(in crate::http) async fn usage(
     State(app): State<AppState>,
     _identity: Identity,
-    Segment1(id): Segment1,
+    PathText(id): PathText,
     ApiQuery(query): ApiQuery<UsageQuery>,
 ) -> Result<Json<UsageList>, ApiError> {
     let record = find(&app, &id).await?;

@@ -40,7 +40,7 @@ pub(in crate::http) async fn page(State(app): State<AppState>) -> Response {
 /// Writes the page from the document's text.
 pub(in crate::http) fn render(document: &str) -> String {
     let document: Value = serde_json::from_str(document).unwrap_or_default();
-    let mut body = String::new();
+    let mut body = Vec::new();
     let text = |pointer: &str| {
         escaped(
             document
@@ -49,50 +49,51 @@ pub(in crate::http) fn render(document: &str) -> String {
                 .unwrap_or_default(),
         )
     };
-    body.push_str(&format!(
+    body.push(format!(
         "<h1>{} {}</h1><p>{}</p>",
         text("/info/title"),
         text("/info/version"),
         text("/info/description")
     ));
-    body.push_str("<h2>Routes</h2>");
+    body.push("<h2>Routes</h2>".to_owned());
     for (path, operations) in members(document.get("paths")) {
         for (verb, operation) in members(Some(operations)) {
             operation_html(&mut body, path, verb, operation);
         }
     }
-    body.push_str("<h2>Shapes</h2>");
+    body.push("<h2>Shapes</h2>".to_owned());
     for (name, schema) in members(document.pointer("/components/schemas")) {
         let anchor = escaped(name);
-        body.push_str(&format!(
+        body.push(format!(
             "<details id=\"{anchor}\"><summary><code>{anchor}</code></summary>{}</details>",
             json_html(schema)
         ));
     }
+    let body = body.concat();
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width\"><title>tidegate API</title><style>{STYLE}</style></head><body>{body}</body></html>"
     )
 }
 
-fn operation_html(body: &mut String, path: &str, verb: &str, operation: &Value) {
+fn operation_html(body: &mut Vec<String>, path: &str, verb: &str, operation: &Value) {
     let text = |field: &str| escaped(operation.get(field).and_then(Value::as_str).unwrap_or_default());
     let (verb, path) = (escaped(verb), escaped(path));
-    body.push_str(&format!(
+    body.push(format!(
         "<details><summary><span class=\"verb\">{verb}</span><code>{path}</code> {}</summary>",
         text("summary")
     ));
-    body.push_str(&format!("<p>{}</p>", text("description")));
+    body.push(format!("<p>{}</p>", text("description")));
     for (title, field) in [
         ("Parameters", "parameters"),
         ("Body", "requestBody"),
         ("Answers", "responses"),
     ] {
         if let Some(part) = operation.get(field) {
-            body.push_str(&format!("<h4>{title}</h4>{}", json_html(part)));
+            body.push(format!("<h4>{title}</h4>{}", json_html(part)));
         }
     }
-    body.push_str("</details>");
+    body.push("</details>".to_owned());
 }
 
 fn members(value: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {

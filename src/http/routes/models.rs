@@ -1,13 +1,13 @@
 use axum::{Json, extract::State};
 use serde::Serialize;
-use tidegate_core::model::{ModelError, ModelInfo};
+use tidegate_core::model::ModelInfo;
 use utoipa::ToSchema;
 
 use crate::http::{
     AppState,
     auth::Identity,
     error::{ApiError, Envelope},
-    extract::Segment1,
+    extract::PathText,
 };
 
 /// A model.
@@ -70,7 +70,7 @@ pub(in crate::http) async fn list(
 pub(in crate::http) async fn show(
     State(app): State<AppState>,
     identity: Identity,
-    Segment1(id): Segment1,
+    PathText(id): PathText,
 ) -> Result<Json<Model>, ApiError> {
     if !identity.caller.may_use_model(&id) {
         return Err(ApiError::model_not_found(&id));
@@ -80,10 +80,7 @@ pub(in crate::http) async fn show(
         return Ok(Json(info.into()));
     }
     // A provider that lists nothing passes any name through; then only asking tells.
-    let found = app.parts.models.resolve(&id).await.map_err(|error| match error {
-        ModelError::NotFound(_) => ApiError::model_not_found(&id),
-        other => other.into(),
-    })?;
+    let found = app.parts.models.resolve(&id).await?;
     Ok(Json(Model {
         id,
         object: "model",

@@ -12,7 +12,7 @@ use crate::http::{
     AppState,
     auth::Identity,
     error::{ApiError, Envelope},
-    extract::Segment1,
+    extract::PathText,
     wire::answer::WireUsage,
 };
 
@@ -48,7 +48,7 @@ pub(in crate::http) struct RunBody {
 pub(in crate::http) async fn show(
     State(app): State<AppState>,
     identity: Identity,
-    Segment1(id): Segment1,
+    PathText(id): PathText,
 ) -> Result<Json<RunBody>, ApiError> {
     let well_formed = id.len() <= RUN_ID_BYTES_MAX
         && id

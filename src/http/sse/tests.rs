@@ -12,7 +12,7 @@ use tidegate_engine::Outcome;
 use super::*;
 use crate::http::fold;
 
-const LONG: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_mins(10);
 
 fn head() -> Head {
     Head {

@@ -116,9 +116,27 @@ pub(in crate::http) struct ChatCompletionChunk<'a> {
     /// One, or none in the usage chunk.
     pub(in crate::http) choices: Vec<ChunkChoice>,
     /// Absent unless asked for; null in all but the usage chunk.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "UsageField::is_absent")]
     #[schema(value_type = Option<WireUsage>)]
-    pub(in crate::http) usage: Option<Option<WireUsage>>,
+    pub(in crate::http) usage: UsageField,
+}
+
+/// The usage of a chunk: null and absence differ on the wire.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(untagged)]
+pub(in crate::http) enum UsageField {
+    /// Not asked for.
+    Absent,
+    /// Asked for, and to come.
+    Null,
+    /// Here.
+    Sum(WireUsage),
+}
+
+impl UsageField {
+    fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
 }
 
 /// The one choice of a chunk.

@@ -102,7 +102,7 @@ pub(in crate::http) struct ChatRequest {
 }
 
 /// Top-level fields that the contract knows: they are read above, or accepted and ignored. None of them goes to a
-/// model's server as an extra.
+/// model's server as an extra; nor do `mode` and `approved`, by which some bodies claim what only a key can grant.
 const KNOWN_FIELDS: [&str; 39] = [
     "model",
     "messages",
@@ -229,8 +229,8 @@ pub(in crate::http) fn read(
             .transpose()?
             .flatten(),
         stream,
-        // A field of a body is no authority: what a key may do is set where keys are administered.
-        mode: None,
+        // A field of a body is no authority: only the header counts, and it can only lower what the key has.
+        mode: identity.mode,
         on_disconnect: identity.on_disconnect,
     };
     Ok((run, form))

@@ -1,10 +1,11 @@
 //! The shapes of key administration. Unknown and misplaced fields are refused here: a limit that is quietly
 //! not stored is worse than an error.
 
+mod check;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
 use tidegate_core::{
     caller::{Mode, Scope, Scopes},
     clock::Timestamp,
@@ -16,17 +17,12 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{http::error::ApiError, keys};
 
+use check::{at_least_one, checked_text, disconnect, expiry, listed, metadata, scopes};
+
+/// Characters of a key's name.
 const NAME_CHARS_MAX: usize = 200;
-/// Models or tools that an allow-list may name, and the characters of one.
-const LISTED_MAX: usize = 256;
-const LISTED_CHARS_MAX: usize = 256;
-/// Ten years, in seconds.
-const EXPIRY_S_MAX: u64 = 10 * 366 * 86_400;
 /// Thirty days, in seconds.
 const GRACE_S_MAX: u64 = 30 * 86_400;
-const METADATA_PAIRS_MAX: usize = 16;
-const METADATA_NAME_CHARS_MAX: usize = 64;
-const METADATA_VALUE_CHARS_MAX: usize = 512;
 
 /// Asks for a new key.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -74,30 +70,63 @@ pub(in crate::http) struct UpdateKey {
     mode_ceiling: Option<String>,
     #[serde(default)]
     on_disconnect: Option<String>,
-    #[serde(default, deserialize_with = "given")]
+    #[serde(default)]
     #[schema(value_type = Option<u64>)]
-    expires_in_seconds: Option<Option<u64>>,
-    #[serde(default, deserialize_with = "given")]
+    expires_in_seconds: Change<u64>,
+    #[serde(default)]
     #[schema(value_type = Option<u32>)]
-    requests_per_minute: Option<Option<u32>>,
-    #[serde(default, deserialize_with = "given")]
+    requests_per_minute: Change<u32>,
+    #[serde(default)]
     #[schema(value_type = Option<u64>)]
-    tokens_per_day: Option<Option<u64>>,
-    #[serde(default, deserialize_with = "given")]
+    tokens_per_day: Change<u64>,
+    #[serde(default)]
     #[schema(value_type = Option<Vec<String>>)]
-    models: Option<Option<Vec<String>>>,
-    #[serde(default, deserialize_with = "given")]
+    models: Change<Vec<String>>,
+    #[serde(default)]
     #[schema(value_type = Option<Vec<String>>)]
-    tools: Option<Option<Vec<String>>>,
+    tools: Change<Vec<String>>,
     #[serde(default)]
     metadata: Option<BTreeMap<String, String>>,
 }
 
-/// Tells null from absence.
-fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::<T>::deserialize(deserializer).map(Some)
+/// What an update does to a limit: null and absence differ.
+#[derive(Debug, Default)]
+enum Change<T> {
+    /// The field is absent.
+    #[default]
+    Keep,
+    /// The field is null.
+    Clear,
+    /// The field is there.
+    Set(T),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Change<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::<T>::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl<T> From<Option<T>> for Change<T> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Clear, Self::Set)
+    }
+}
+
+impl<T> Change<T> {
+    /// Writes the checked value into `place`.
+    fn write<U>(
+        self,
+        place: &mut Option<U>,
+        check: impl FnOnce(T) -> Result<U, ApiError>,
+    ) -> Result<(), ApiError> {
+        match self {
+            Self::Keep => {}
+            Self::Clear => *place = None,
+            Self::Set(value) => *place = Some(check(value)?),
+        }
+        Ok(())
+    }
 }
 
 /// Asks for a new secret.
@@ -277,11 +306,11 @@ impl CreateKey {
             scopes: self.scopes,
             mode_ceiling: self.mode_ceiling,
             on_disconnect: self.on_disconnect,
-            expires_in_seconds: Some(self.expires_in_seconds),
-            requests_per_minute: Some(self.requests_per_minute),
-            tokens_per_day: Some(self.tokens_per_day),
-            models: Some(self.models),
-            tools: Some(self.tools),
+            expires_in_seconds: self.expires_in_seconds.into(),
+            requests_per_minute: self.requests_per_minute.into(),
+            tokens_per_day: self.tokens_per_day.into(),
+            models: self.models.into(),
+            tools: self.tools.into(),
             metadata: self.metadata,
         };
         update.apply(&mut policy, now)?;
@@ -321,21 +350,17 @@ impl UpdateKey {
         if let Some(word) = self.on_disconnect {
             changed.on_disconnect = disconnect(&word)?;
         }
-        if let Some(seconds) = self.expires_in_seconds {
-            changed.expires_at = seconds.map(|seconds| expiry(seconds, now)).transpose()?;
-        }
-        if let Some(limit) = self.requests_per_minute {
-            changed.requests_per_minute = at_least_one("requests_per_minute", limit)?;
-        }
-        if let Some(limit) = self.tokens_per_day {
-            changed.tokens_per_day = at_least_one("tokens_per_day", limit)?;
-        }
-        if let Some(models) = self.models {
-            changed.models = models.map(|names| listed("models", names)).transpose()?;
-        }
-        if let Some(tools) = self.tools {
-            changed.tools = tools.map(|names| listed("tools", names)).transpose()?;
-        }
+        self.expires_in_seconds
+            .write(&mut changed.expires_at, |seconds| expiry(seconds, now))?;
+        let per_minute = |limit| at_least_one("requests_per_minute", limit);
+        self.requests_per_minute
+            .write(&mut changed.requests_per_minute, per_minute)?;
+        let per_day = |limit| at_least_one("tokens_per_day", limit);
+        self.tokens_per_day.write(&mut changed.tokens_per_day, per_day)?;
+        self.models
+            .write(&mut changed.models, |names| listed("models", names))?;
+        self.tools
+            .write(&mut changed.tools, |names| listed("tools", names))?;
         if let Some(pairs) = self.metadata {
             changed.metadata = metadata(pairs)?;
         }
@@ -390,207 +415,5 @@ pub(in crate::http) fn after(now: Timestamp, seconds: u64) -> Timestamp {
     Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(Timestamp::MAX)
 }
 
-fn expiry(seconds: u64, now: Timestamp) -> Result<Timestamp, ApiError> {
-    if (1..=EXPIRY_S_MAX).contains(&seconds) {
-        return Ok(after(now, seconds));
-    }
-    let message = format!("`expires_in_seconds` must lie between 1 and {EXPIRY_S_MAX}");
-    Err(ApiError::invalid_value("expires_in_seconds", message))
-}
-
-fn at_least_one<T: PartialEq + From<u8>>(param: &str, limit: Option<T>) -> Result<Option<T>, ApiError> {
-    if limit == Some(T::from(0)) {
-        let message =
-            format!("`{param}` must be at least 1; null means no limit, and a disabled key opens nothing");
-        return Err(ApiError::invalid_value(param, message));
-    }
-    Ok(limit)
-}
-
-fn checked_text(param: &str, text: String, chars_max: usize) -> Result<String, ApiError> {
-    let chars = text.chars().count();
-    if text.trim().is_empty() || chars > chars_max || text.chars().any(char::is_control) {
-        let message = format!("`{param}` has 1 to {chars_max} characters, none of them a control character");
-        return Err(ApiError::invalid_value(param, message));
-    }
-    Ok(text)
-}
-
-fn scopes(names: &[String]) -> Result<Scopes, ApiError> {
-    let mut scopes = Scopes::new();
-    for (index, name) in names.iter().enumerate() {
-        scopes.insert(Scope::from_name(name).ok_or_else(|| {
-            ApiError::invalid_value(format!("scopes.{index}"), "a scope is `chat`, `tools` or `admin`")
-        })?);
-    }
-    if scopes.is_empty() {
-        return Err(ApiError::invalid_value(
-            "scopes",
-            "a key has at least one scope; to close it, disable it",
-        ));
-    }
-    Ok(scopes)
-}
-
-fn disconnect(word: &str) -> Result<Disconnect, ApiError> {
-    serde_json::from_value(Value::from(word))
-        .map_err(|_| ApiError::invalid_value("on_disconnect", "`on_disconnect` must be `cancel` or `finish`"))
-}
-
-fn listed(param: &str, names: Vec<String>) -> Result<Vec<String>, ApiError> {
-    if names.len() > LISTED_MAX {
-        return Err(ApiError::invalid_value(
-            param,
-            format!("`{param}` has at most {LISTED_MAX} names"),
-        ));
-    }
-    names
-        .into_iter()
-        .enumerate()
-        .map(|(index, name)| checked_text(&format!("{param}.{index}"), name, LISTED_CHARS_MAX))
-        .collect()
-}
-
-fn metadata(pairs: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError> {
-    let fits = pairs.len() <= METADATA_PAIRS_MAX
-        && pairs.iter().all(|(name, value)| {
-            name.chars().count() <= METADATA_NAME_CHARS_MAX
-                && value.chars().count() <= METADATA_VALUE_CHARS_MAX
-        });
-    if fits {
-        return Ok(pairs);
-    }
-    Err(ApiError::invalid_value(
-        "metadata",
-        format!(
-            "`metadata` has at most {METADATA_PAIRS_MAX} pairs, names of at most {METADATA_NAME_CHARS_MAX} and values \
-             of at most {METADATA_VALUE_CHARS_MAX} characters"
-        ),
-    ))
-}
-
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::http::extract::parse;
-
-    fn now() -> Timestamp {
-        Timestamp::from_second(1_000).unwrap()
-    }
-
-    fn create(body: &Value) -> Result<KeyPolicy, ApiError> {
-        parse::<CreateKey>(body.to_string().as_bytes())?.into_policy(now())
-    }
-
-    #[test]
-    fn what_was_asked_is_what_is_stored() {
-        let policy = create(&json!({"name": "ci", "expires_in_seconds": 60, "scopes": ["tools", "chat"],
-            "requests_per_minute": 5, "tokens_per_day": 7, "models": ["m"], "tools": [], "mode_ceiling": "plan-only",
-            "on_disconnect": "finish", "metadata": {"team": "a"}}))
-        .unwrap();
-        assert_eq!(policy.expires_at.unwrap().as_second(), 1_060);
-        assert_eq!(policy.scopes, Scopes::from([Scope::Chat, Scope::Tools]));
-        assert_eq!(
-            (policy.requests_per_minute, policy.tokens_per_day),
-            (Some(5), Some(7))
-        );
-        assert_eq!(
-            (policy.models.as_deref(), policy.tools.as_deref()),
-            (Some(["m".to_owned()].as_slice()), Some([].as_slice()))
-        );
-        assert_eq!(
-            (policy.mode_ceiling, policy.on_disconnect),
-            (Mode::PlanOnly, Disconnect::Finish)
-        );
-        let bare = create(&json!({"name": "x"})).unwrap();
-        assert_eq!(bare.scopes, Scopes::from([Scope::Chat]));
-        assert_eq!(bare.mode_ceiling, Mode::ReadOnly);
-    }
-
-    #[test]
-    fn what_cannot_be_stored_is_refused_by_name() {
-        let table = [
-            (json!({}), "missing_required_parameter", "name"),
-            (json!({"name": " "}), "invalid_value", "name"),
-            (
-                json!({"name": "x", "rate_limit": 1}),
-                "unknown_parameter",
-                "rate_limit",
-            ),
-            (
-                json!({"name": "x", "enabled": false}),
-                "unknown_parameter",
-                "enabled",
-            ),
-            (json!({"name": "x", "scopes": []}), "invalid_value", "scopes"),
-            (
-                json!({"name": "x", "scopes": ["chat", "root"]}),
-                "invalid_value",
-                "scopes.1",
-            ),
-            (
-                json!({"name": "x", "requests_per_minute": 0}),
-                "invalid_value",
-                "requests_per_minute",
-            ),
-            (
-                json!({"name": "x", "requests_per_minute": -1}),
-                "invalid_value",
-                "requests_per_minute",
-            ),
-            (
-                json!({"name": "x", "tokens_per_day": "1"}),
-                "invalid_type",
-                "tokens_per_day",
-            ),
-            (
-                json!({"name": "x", "expires_in_seconds": 0}),
-                "invalid_value",
-                "expires_in_seconds",
-            ),
-            (
-                json!({"name": "x", "mode_ceiling": "root"}),
-                "invalid_value",
-                "mode_ceiling",
-            ),
-            (
-                json!({"name": "x", "on_disconnect": "explode"}),
-                "invalid_value",
-                "on_disconnect",
-            ),
-            (
-                json!({"name": "x", "models": ["a\nb"]}),
-                "invalid_value",
-                "models.0",
-            ),
-            (
-                json!({"name": "x", "metadata": {"a": "y".repeat(513)}}),
-                "invalid_value",
-                "metadata",
-            ),
-        ];
-        for (body, code, param) in table {
-            let error = create(&body).unwrap_err();
-            let found = (error.status(), error.body().code, error.body().param.as_deref());
-            assert_eq!(found, (400, Some(code), Some(param)), "{body}");
-        }
-    }
-
-    #[test]
-    fn an_update_tells_null_from_absence_and_is_all_or_nothing() {
-        let mut policy =
-            create(&json!({"name": "x", "requests_per_minute": 5, "tokens_per_day": 7})).unwrap();
-        let update: UpdateKey = parse(br#"{"requests_per_minute": null}"#).unwrap();
-        update.apply(&mut policy, now()).unwrap();
-        assert_eq!(
-            (policy.requests_per_minute, policy.tokens_per_day),
-            (None, Some(7))
-        );
-        let before = policy.clone();
-        let update: UpdateKey = parse(br#"{"name": "y", "scopes": ["root"]}"#).unwrap();
-        assert!(update.apply(&mut policy, now()).is_err());
-        assert_eq!(policy, before);
-    }
-}
+mod tests;

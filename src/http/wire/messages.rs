@@ -226,7 +226,7 @@ impl Reader {
             "http" | "https" => Err(ApiError::unsupported(
                 format!("{at}.url"),
                 "pictures at http(s) addresses are not fetched here; send the picture as a `data:` URL, or let the \
-                 operator set `http.remote_images`",
+                 operator set `server.remote_images`",
             )),
             _ => Err(ApiError::invalid_value(
                 format!("{at}.url"),

@@ -176,7 +176,7 @@ impl Play {
         };
         let text = "x".repeat(per_tick);
         let frame = match (dialect, streamed) {
-            (_, false) => Bytes::from(text),
+            (Dialect::OpenAi | Dialect::Ollama, false) => Bytes::from(text),
             (Dialect::OpenAi, true) => dialect.frame(&openai_chunk(model, &json!({"content": text}), None)),
             (Dialect::Ollama, true) => dialect.frame(&ollama_chunk(model, &json!({"content": text}))),
         };

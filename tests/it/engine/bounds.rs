@@ -135,5 +135,9 @@ async fn turns_of_one_key_under_way_are_bounded() {
         () = others => {}
     }
     assert!(daemon.upstream.wait_idle(limit).await);
-    assert_eq!(Chat::new(&daemon, "four").send().await.status, 200, "the place is free again");
+    // The place is free as soon as the journal of the first turn is closed.
+    let deadline = std::time::Instant::now() + limit;
+    while Chat::new(&daemon, "four").send().await.status != 200 {
+        assert!(std::time::Instant::now() < deadline, "the place is not free again");
+    }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Daemon;
 
 /// One HTTP client. The provider of cryptography is chosen once a process.
-pub fn http_client() -> reqwest::Client {
+pub(crate) fn http_client() -> reqwest::Client {
     tidegate_io::http::install_crypto();
     #[expect(clippy::disallowed_methods, reason = "the test is the client")]
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -15,28 +15,28 @@ pub fn http_client() -> reqwest::Client {
 
 /// A chat completion that is about to be sent.
 #[derive(Debug)]
-pub struct Chat<'a> {
+pub(crate) struct Chat<'a> {
     daemon: &'a Daemon,
     key: String,
     headers: Vec<(String, String)>,
     /// The body.
-    pub body: Value,
+    pub(crate) body: Value,
 }
 
 /// What came back.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The status.
-    pub status: u16,
+    pub(crate) status: u16,
     /// The headers.
-    pub headers: HeaderMap,
+    pub(crate) headers: HeaderMap,
     /// The body as it was sent.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 impl<'a> Chat<'a> {
     /// One human sentence.
-    pub fn new(daemon: &'a Daemon, text: &str) -> Self {
+    pub(crate) fn new(daemon: &'a Daemon, text: &str) -> Self {
         Self {
             daemon,
             key: daemon.key.clone(),
@@ -46,30 +46,30 @@ impl<'a> Chat<'a> {
     }
 
     /// With another key.
-    pub fn key(mut self, key: &str) -> Self {
+    pub(crate) fn key(mut self, key: &str) -> Self {
         key.clone_into(&mut self.key);
         self
     }
 
     /// With a header.
-    pub fn header(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// With a field of the body.
-    pub fn with(mut self, field: &str, value: Value) -> Self {
+    pub(crate) fn with(mut self, field: &str, value: Value) -> Self {
         self.body[field] = value;
         self
     }
 
     /// As a stream.
-    pub fn stream(self) -> Self {
+    pub(crate) fn stream(self) -> Self {
         self.with("stream", Value::Bool(true))
     }
 
     /// Sends it and hands over the open response.
-    pub async fn open(self) -> reqwest::Response {
+    pub(crate) async fn open(self) -> reqwest::Response {
         let mut request = self
             .daemon
             .client
@@ -83,7 +83,7 @@ impl<'a> Chat<'a> {
     }
 
     /// Sends it and reads the answer to its end.
-    pub async fn send(self) -> Answer {
+    pub(crate) async fn send(self) -> Answer {
         let response = self.open().await;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Answer { status, headers, text: response.text().await.unwrap() }
@@ -92,12 +92,12 @@ impl<'a> Chat<'a> {
 
 impl Answer {
     /// The body as JSON.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))
     }
 
     /// The text of the answer, streamed or not.
-    pub fn content(&self) -> String {
+    pub(crate) fn content(&self) -> String {
         assert_eq!(self.status, 200, "{}", self.text);
         if !self.is_stream() {
             return self.json()["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
@@ -109,7 +109,7 @@ impl Answer {
     }
 
     /// Why it ended.
-    pub fn finish_reason(&self) -> String {
+    pub(crate) fn finish_reason(&self) -> String {
         if !self.is_stream() {
             return self.json()["choices"][0]["finish_reason"].as_str().unwrap_or_default().to_owned();
         }
@@ -120,7 +120,7 @@ impl Answer {
     }
 
     /// The calls for the client: id, name, arguments.
-    pub fn calls(&self) -> Vec<(String, String, String)> {
+    pub(crate) fn calls(&self) -> Vec<(String, String, String)> {
         let from = |call: &Value| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             (text(&call["id"]), text(&call["function"]["name"]), text(&call["function"]["arguments"]))
@@ -146,7 +146,7 @@ impl Answer {
     }
 
     /// The tokens it cost.
-    pub fn usage(&self) -> Value {
+    pub(crate) fn usage(&self) -> Value {
         if !self.is_stream() {
             return self.json()["usage"].clone();
         }
@@ -158,7 +158,7 @@ impl Answer {
     }
 
     /// Asserts an error envelope.
-    pub fn assert_error(&self, status: u16, code: &str) -> Value {
+    pub(crate) fn assert_error(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
         let body = self.json();
         assert_eq!(body["error"]["code"], code, "{body}");
@@ -174,7 +174,7 @@ impl Answer {
 }
 
 /// The chunks of a stream that must end with `[DONE]`.
-pub fn chunks(text: &str) -> Vec<Value> {
+pub(crate) fn chunks(text: &str) -> Vec<Value> {
     let mut events: Vec<&str> = text
         .split("\n\n")
         .filter(|event| !event.is_empty() && !event.starts_with(':'))

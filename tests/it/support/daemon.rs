@@ -16,11 +16,11 @@ use tidegate_testkit::Upstream;
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The instructions that a test's agent gets.
-pub const AGENT: &str = "You are the test agent.\n";
+pub(crate) const AGENT: &str = "You are the test agent.\n";
 
 /// How a daemon is set up before it starts.
 #[derive(Debug, Default)]
-pub struct Setup {
+pub(crate) struct Setup {
     config: String,
     files: Vec<(String, String)>,
     environment: Vec<(String, String)>,
@@ -29,32 +29,32 @@ pub struct Setup {
 
 impl Setup {
     /// Lines of `tidegate.toml`, after those every test needs. Begin with a section header.
-    pub fn config(mut self, lines: &str) -> Self {
+    pub(crate) fn config(mut self, lines: &str) -> Self {
         self.config.push_str(lines);
         self.config.push('\n');
         self
     }
 
     /// A file in the daemon's home, there before it starts.
-    pub fn file(mut self, path: &str, text: &str) -> Self {
+    pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
         self.files.push((path.to_owned(), text.to_owned()));
         self
     }
 
     /// A variable of its environment.
-    pub fn env(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// No model is configured, and none is looked for.
-    pub fn without_model(mut self) -> Self {
+    pub(crate) fn without_model(mut self) -> Self {
         self.no_model = true;
         self
     }
 
     /// Starts it.
-    pub async fn start(self) -> Daemon {
+    pub(crate) async fn start(self) -> Daemon {
         let upstream = Upstream::start().await.unwrap();
         let home = tempfile::tempdir().unwrap();
         let port = tidegate_testkit::free_port().unwrap();
@@ -126,19 +126,19 @@ fn put(home: &Path, path: &str, text: &str) {
 }
 
 /// A well-formed key.
-pub fn fresh_key() -> String {
+pub(crate) fn fresh_key() -> String {
     tidegate::keys::generate(&tidegate::clock::OsEntropy).1.expose().to_owned()
 }
 
 /// A running daemon. Killed when it is dropped.
 #[derive(Debug)]
-pub struct Daemon {
+pub(crate) struct Daemon {
     /// The scripted model server.
-    pub upstream: Upstream,
+    pub(crate) upstream: Upstream,
     /// The first key: every scope, ceiling `readonly`.
-    pub key: String,
+    pub(crate) key: String,
     /// For requests of a test's own.
-    pub client: reqwest::Client,
+    pub(crate) client: reqwest::Client,
     port: u16,
     environment: Vec<(String, String)>,
     child: Option<Child>,
@@ -147,37 +147,37 @@ pub struct Daemon {
 
 impl Daemon {
     /// With nothing special.
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Setup::default().start().await
     }
 
     /// Where it answers, without a trailing slash.
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
     /// `127.0.0.1:PORT`.
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
     /// A path in its home.
-    pub fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.home.path().join(path)
     }
 
     /// The text of a file in its home.
-    pub fn read(&self, path: &str) -> String {
+    pub(crate) fn read(&self, path: &str) -> String {
         fs::read_to_string(self.path(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
     /// Writes a file in its home.
-    pub fn write(&self, path: &str, text: &str) {
+    pub(crate) fn write(&self, path: &str, text: &str) {
         put(self.home.path(), path, text);
     }
 
     /// Starts the process and waits until it answers.
-    pub async fn launch(&mut self) {
+    pub(crate) async fn launch(&mut self) {
         let mut command = self.command(&["serve"]);
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         self.child = Some(command.spawn().unwrap());
@@ -207,7 +207,7 @@ impl Daemon {
 
     /// The binary with these arguments, in the daemon's home and with its environment.
     #[expect(clippy::disallowed_methods, reason = "the test starts the product as a user would")]
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
         command
             .args(arguments)
@@ -223,17 +223,17 @@ impl Daemon {
     }
 
     /// Runs a command to its end.
-    pub fn run(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 
     /// The process id.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
 
     /// Ends the process the hard way, as a power cut would.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         let child = self.child.as_mut().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
@@ -241,7 +241,7 @@ impl Daemon {
     }
 
     /// Asks the process to end, and waits for it; returns whether it ended by itself in time.
-    pub async fn terminate(&mut self, timeout: Duration) -> bool {
+    pub(crate) async fn terminate(&mut self, timeout: Duration) -> bool {
         let pid = self.pid();
         signal(pid, "TERM");
         let mut child = self.child.take().unwrap();
@@ -258,7 +258,7 @@ impl Daemon {
     }
 
     /// Makes a key with this policy over the admin API and returns the raw key.
-    pub async fn make_key(&self, policy: Value) -> String {
+    pub(crate) async fn make_key(&self, policy: Value) -> String {
         let answer = self
             .client
             .post(self.url("/v1/admin/keys"))
@@ -274,12 +274,12 @@ impl Daemon {
     }
 
     /// A key that may write.
-    pub async fn writer_key(&self) -> String {
+    pub(crate) async fn writer_key(&self) -> String {
         self.make_key(json!({"name": "writer", "scopes": ["chat", "tools"], "mode_ceiling": "full-auto"})).await
     }
 
     /// A GET with the first key.
-    pub async fn get(&self, path: &str) -> (u16, Value) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         let answer = self.client.get(self.url(path)).bearer_auth(&self.key).send().await.unwrap();
         let status = answer.status().as_u16();
         (status, answer.json().await.unwrap_or(Value::Null))
@@ -303,7 +303,7 @@ fn signal(pid: u32, name: &str) {
 }
 
 /// Exit code, standard output and standard error of a command.
-pub fn outcome(output: &Output) -> (Option<i32>, String, String) {
+pub(crate) fn outcome(output: &Output) -> (Option<i32>, String, String) {
     (
         output.status.code(),
         String::from_utf8_lossy(&output.stdout).into_owned(),

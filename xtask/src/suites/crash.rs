@@ -4,7 +4,8 @@
 //! The moments come from a seed that is printed, so that a failure can be played again
 //! (`TIDEGATE_CRASH_SEED=… cargo xtask test --only kill`).
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -33,8 +34,28 @@ const QUESTIONS: [&str; 3] = ["hello", "Please calculate 19 plus 23.", "Count sl
 #[derive(Default)]
 struct Traffic {
     answered: AtomicUsize,
+    tokens: AtomicU64,
     runs: Mutex<Vec<String>>,
     stop: AtomicBool,
+}
+
+impl Traffic {
+    /// Asks one question; what comes back whole is noted.
+    fn ask(&self, address: SocketAddr, key: &str, question: &str) {
+        let body = json!({"model": "tidegate", "messages": [{"role": "user", "content": question}]});
+        let answer = http::call(address, "POST", "/v1/chat/completions", Some(key), &body, TIMEOUT);
+        if let Ok(answer) = answer
+            && answer.status == 200
+            && let Some(run) = answer.header("x-run-id")
+        {
+            let tokens = answer.json()["usage"]["total_tokens"].as_u64();
+            self.tokens
+                .fetch_add(tokens.unwrap_or_default(), Ordering::Relaxed);
+            self.answered.fetch_add(1, Ordering::Relaxed);
+            let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            runs.push(run.to_owned());
+        }
+    }
 }
 
 /// Kills and restarts the daemon, and looks at what is left each time.
@@ -47,17 +68,18 @@ pub(crate) fn run() -> Result<Count> {
     let folder = TempDir::new()?;
     let start = Start::new(folder.path().join("home"), upstream.base_url(), scripted::NAME);
     let mut daemon = Daemon::start(&start)?;
-    let extra = create_key(&daemon)?;
+    let key = Key::create(&daemon)?;
     let mut count = Count::default();
-    let mut answered_before = 0;
+    let (mut answered_before, mut tokens) = (0, 0);
     for round in 1..=KILLS {
         random = next(random);
         let after = Duration::from_millis(50 + random % LATEST_MS);
-        let traffic = drive(&daemon, after);
+        let traffic = drive(&daemon, &key, after);
         daemon.kill();
         daemon = Daemon::start(&start)?;
         let answered = answered_before + traffic.answered.load(Ordering::Relaxed);
-        let result = inspect(&daemon, &extra, &traffic);
+        tokens += traffic.tokens.load(Ordering::Relaxed);
+        let result = inspect(&daemon, &key, &traffic, tokens);
         println!(
             "{} kill {round} after {} ms, {} answers, ready again after {} ms",
             if result.is_ok() { "ok  " } else { "FAIL" },
@@ -78,38 +100,17 @@ pub(crate) fn run() -> Result<Count> {
 }
 
 /// Lets clients ask until the moment has come.
-fn drive(daemon: &Daemon, for_time: Duration) -> Arc<Traffic> {
+fn drive(daemon: &Daemon, key: &Key, for_time: Duration) -> Arc<Traffic> {
     let traffic = Arc::new(Traffic::default());
     let clients: Vec<_> = (0..CLIENTS)
         .map(|client| {
-            let (traffic, address, key) = (Arc::clone(&traffic), daemon.address, daemon.key.clone());
+            let (traffic, address, key) = (Arc::clone(&traffic), daemon.address, key.value.clone());
             thread::spawn(move || {
-                let mut number = client;
-                while !traffic.stop.load(Ordering::Relaxed) {
-                    let question = QUESTIONS[number % QUESTIONS.len()];
-                    let body =
-                        json!({"model": "tidegate", "messages": [{"role": "user", "content": question}]});
-                    let answer = http::call(
-                        address,
-                        "POST",
-                        "/v1/chat/completions",
-                        Some(&key),
-                        &body,
-                        TIMEOUT,
-                    );
-                    if let Some(run) = answer
-                        .ok()
-                        .filter(|answer| answer.status == 200)
-                        .and_then(|answer| answer.header("x-run-id").map(str::to_owned))
-                    {
-                        traffic.answered.fetch_add(1, Ordering::Relaxed);
-                        traffic
-                            .runs
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push(run);
+                for question in QUESTIONS.iter().cycle().skip(client) {
+                    if traffic.stop.load(Ordering::Relaxed) {
+                        return;
                     }
-                    number += 1;
+                    traffic.ask(address, &key, question);
                 }
             })
         })
@@ -122,53 +123,72 @@ fn drive(daemon: &Daemon, for_time: Duration) -> Arc<Traffic> {
     traffic
 }
 
-/// What must hold after a restart.
-fn inspect(daemon: &Daemon, extra: &str, traffic: &Traffic) -> Result<()> {
-    let with_extra = http::call(
-        daemon.address,
-        "GET",
-        "/v1/models",
-        Some(extra),
-        &Value::Null,
-        TIMEOUT,
-    )?;
-    ensure!(
-        with_extra.status == 200,
-        "the key made before the kill gives {}",
-        with_extra.status
-    );
+/// What must hold after a restart. `tokens` is what all answers so far cost.
+fn inspect(daemon: &Daemon, key: &Key, traffic: &Traffic, tokens: u64) -> Result<()> {
+    let get = |path: &str| {
+        http::call(
+            daemon.address,
+            "GET",
+            path,
+            Some(&key.value),
+            &Value::Null,
+            TIMEOUT,
+        )
+    };
+    let status = get("/v1/models")?.status;
+    ensure!(status == 200, "the key made before the kill gives {status}");
     let runs = std::mem::take(&mut *traffic.runs.lock().unwrap_or_else(PoisonError::into_inner));
     for run in &runs {
-        let answer = daemon.call("GET", &format!("/v1/runs/{run}"), &Value::Null)?;
+        let answer = get(&format!("/v1/runs/{run}"))?;
+        let state = answer.json();
         ensure!(
             answer.status == 200,
-            "run {run}, whose answer was given, is gone ({})",
-            answer.status
+            "run {run}, whose answer was given, is gone: {state}"
         );
-        let state = answer.json();
-        let status = state["status"].as_str().unwrap_or_default().to_owned();
         ensure!(
-            !matches!(status.as_str(), "" | "running" | "in_progress"),
-            "run {run} is still open: {state}"
+            state["status"] == "completed",
+            "run {run}, whose answer was given, is not completed: {state}"
         );
     }
+    let usage = daemon
+        .call("GET", &format!("/v1/admin/keys/{}/usage", key.id), &Value::Null)?
+        .json();
+    let days = usage["data"].as_array().map_or(&[][..], Vec::as_slice);
+    let fields = ["input_tokens", "output_tokens", "estimated_tokens"];
+    let counts = days
+        .iter()
+        .flat_map(|day| fields.iter().filter_map(|field| day[*field].as_u64()));
+    let spent: u64 = counts.sum();
+    ensure!(
+        spent >= tokens,
+        "answers cost {tokens} tokens, but only {spent} count as spent: {usage}"
+    );
     let question = json!({"model": "tidegate", "messages": [{"role": "user", "content": "hello"}]});
     let answer = daemon.call("POST", "/v1/chat/completions", &question)?;
     ensure!(
         answer.status == 200,
-        "a question after the restart gives {}: {}",
-        answer.status,
+        "a question after the restart gives {}",
         answer.text()
     );
     Ok(())
 }
 
-/// A key of its own, to see that it survives; its text.
-fn create_key(daemon: &Daemon) -> Result<String> {
-    let body = json!({"name": "crash test", "scopes": ["chat"]});
-    let answer = daemon.call("POST", "/v1/admin/keys", &body)?;
-    let value = answer.json()["value"].as_str().map(str::to_owned);
-    value.with_context(|| format!("creating a key gave {}: {}", answer.status, answer.text()))
+/// A key made over the API, to see that it survives. It has a quota, so that what it spends is reserved first.
+struct Key {
+    id: String,
+    value: String,
+}
+
+impl Key {
+    fn create(daemon: &Daemon) -> Result<Self> {
+        let body =
+            json!({"name": "crash test", "scopes": ["chat", "tools"], "tokens_per_day": 1_000_000_000});
+        let answer = daemon.call("POST", "/v1/admin/keys", &body)?;
+        let text = |name: &str| answer.json()[name].as_str().map(str::to_owned);
+        let made = text("id").zip(text("value"));
+        let (id, value) = made.with_context(|| format!("no key was made: {}", answer.text()))?;
+        Ok(Self { id, value })
+    }
 }
 
 fn seed() -> u64 {

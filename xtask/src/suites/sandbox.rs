@@ -72,48 +72,21 @@ fn hand_over(folder: &Path, home: &Path) -> Result<()> {
 /// Everything read-only but the home; as root, the change of user is done inside.
 fn wrapper(home: &Path) -> Result<Vec<String>> {
     let home = argument(home)?;
-    let mut words: Vec<&str> = Vec::new();
     if rustix::process::geteuid().is_root() {
         ensure!(process::exists("setpriv"), "`setpriv` (util-linux) is needed");
     }
-    words.extend([
-        "bwrap",
-        "--ro-bind",
-        "/",
-        "/",
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        "--bind",
-        home,
-        home,
-    ]);
-    words.extend([
-        "--chdir",
-        home,
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--unshare-uts",
-        "--die-with-parent",
-        "--",
-    ]);
-    let user = USER.to_string();
-    let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-    if rustix::process::geteuid().is_root() {
-        words.extend(
-            [
-                "setpriv",
-                "--reuid",
-                &user,
-                "--regid",
-                &user,
-                "--clear-groups",
-                "--no-new-privs",
-            ]
-            .map(str::to_owned),
-        );
-        words.extend(["--bounding-set", "-all", "--inh-caps", "-all"].map(str::to_owned));
-    }
-    Ok(words)
+    let sandbox = format!(
+        "bwrap --ro-bind / / --dev /dev --proc /proc --unshare-pid --unshare-ipc --unshare-uts --die-with-parent \
+         --bind {home} {home} --chdir {home} --"
+    );
+    let without_rights = format!(
+        "setpriv --reuid {USER} --regid {USER} --clear-groups --no-new-privs --bounding-set -all --inh-caps -all"
+    );
+    let as_root = rustix::process::geteuid().is_root();
+    let words = [
+        sandbox.as_str(),
+        if as_root { without_rights.as_str() } else { "" },
+    ];
+    // Temporary folders hold no blanks, so the words may be parted at them.
+    Ok(words.join(" ").split_whitespace().map(str::to_owned).collect())
 }

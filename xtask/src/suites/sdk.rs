@@ -38,7 +38,10 @@ pub(crate) fn python() -> Result<Count> {
     let mut start = Start::new(folder.path().join("home"), &model.base_url, model::NAME);
     start.tools = Some(demo::tools_file()?);
     let daemon = Daemon::start(&start)?;
-    let real = suite(&daemon, "real")?;
+    let mut real = suite(&daemon, "real")?;
+    let tools = demo::tools_used(&daemon.home);
+    println!("tools that the real model used: {tools:?}");
+    real.add(!tools.is_empty());
     Ok(Count {
         passed: exact.passed + real.passed,
         failed: exact.failed + real.failed,

@@ -159,6 +159,7 @@ async fn the_rules_alone_find_questions_about_the_assistant_and_nothing_else() {
         let row: Value = serde_json::from_str(row).unwrap();
         let (text, label) = (row["text"].as_str().unwrap(), row["label"].as_str().unwrap());
         let decision = bench.decide(text).await;
+        assert!(!crate::prompt::secrecy::asks_for_prompt(text), "{text}");
         match label {
             "canonical" | "about_agent" => {
                 about += 1;
@@ -195,6 +196,7 @@ async fn ordinary_conversation_keeps_its_tools() {
         let row: Value = serde_json::from_str(row).unwrap();
         let query = row["query"].as_str().unwrap();
         count += 1;
+        assert!(!crate::prompt::secrecy::asks_for_prompt(query), "{query}");
         if bench.fires(query).await {
             fired.push(query.to_owned());
         }
@@ -423,6 +425,7 @@ proptest! {
     fn no_text_breaks_the_rules(text in "\\PC{0,240}", words in proptest::collection::vec("(who|what|are|your?|you|and|the|memory|my|\\?|can|do|have|,|'s)", 0..40)) {
         // Compiled once: a property looks at texts, not at compiling.
         static RULES: std::sync::LazyLock<Rules> = std::sync::LazyLock::new(|| Rules::parse(PATTERNS));
+        std::sync::LazyLock::force(&RULES);
         let started = Instant::now();
         for text in [text, words.join(" ")] {
             let _ = (RULES.find(&text), short(&text, 240, 40), rules::sentences(&text));

@@ -1,7 +1,6 @@
 use std::{
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
 };
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -9,6 +8,8 @@ use tempfile::TempDir;
 use tidegate_gate::{PathFault, PathKind};
 
 use super::{walk::Walked, *};
+
+mod races;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -424,86 +425,6 @@ fn a_write_removes_what_a_killed_one_left_and_not_what_another_is_writing() -> O
     assert_eq!(world.write("notes.txt", "new"), Ok(Written { is_new: false }));
     assert!(!old.exists() && fresh.exists());
     Ok(())
-}
-
-/// Runs `work` a few hundred times while another thread swaps what stands at a path.
-fn race(swap: impl Fn() + Send + Sync, mut work: impl FnMut()) {
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                swap();
-            }
-        });
-        for _ in 0..400 {
-            work();
-        }
-        is_over.store(true, Ordering::Relaxed);
-    });
-}
-
-#[test]
-fn a_file_swapped_for_a_link_never_leads_outside() {
-    let world = World::new();
-    let (file, link) = (world.at("in/race.txt"), world.at("in/other"));
-    put(&file, "inside");
-    symlink(world.at("out/secret.txt"), &link).expect("a link");
-    let exchange = || {
-        let flags = rustix::fs::RenameFlags::EXCHANGE;
-        rustix::fs::renameat_with(CWD, &file, CWD, &link, flags).expect("an exchange");
-    };
-    let mut reads = 0;
-    race(exchange, || {
-        if let Ok(text) = world.read("race.txt") {
-            assert_eq!(text, "inside");
-            reads += 1;
-        }
-    });
-    let mut writes = 0;
-    race(exchange, || {
-        // A write replaces the file that was judged, under the name that was judged, or nothing; it may do so
-        // between two swaps, which then swap the new file.
-        if world.write("race.txt", "inside").is_ok() {
-            writes += 1;
-        }
-    });
-    assert!(
-        reads > 0 && writes > 0,
-        "everything was refused; the race proves nothing"
-    );
-    assert_eq!(
-        std::fs::read_to_string(world.at("out/secret.txt")).expect("it is there"),
-        "secret"
-    );
-}
-
-#[test]
-fn a_folder_swapped_for_a_link_never_leads_outside() {
-    let world = World::new();
-    let (folder, link) = (world.at("in/folder"), world.at("in/other"));
-    std::fs::create_dir(&folder).expect("a folder");
-    symlink(world.at("out"), &link).expect("a link");
-    let mut writes = 0;
-    race(
-        || {
-            let flags = rustix::fs::RenameFlags::EXCHANGE;
-            rustix::fs::renameat_with(CWD, &folder, CWD, &link, flags).expect("an exchange");
-        },
-        || {
-            for path in ["folder/new.txt", "folder/deep/er.txt"] {
-                writes += usize::from(world.write(path, "x").is_ok());
-            }
-            if let Ok(text) = world.read("folder/secret.txt") {
-                panic!("read {text:?} from outside");
-            }
-        },
-    );
-    assert!(writes > 0, "every write was refused; the race proves nothing");
-    let outside: Vec<_> = std::fs::read_dir(world.at("out"))
-        .expect("it is there")
-        .flatten()
-        .collect();
-    assert_eq!(outside.len(), 1, "{outside:?}");
 }
 
 #[test]

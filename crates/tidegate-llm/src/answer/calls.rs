@@ -7,6 +7,7 @@ use tidegate_core::{
     clock::Entropy,
     id::CallId,
     lenient::{RAW_CHARS_MAX, arguments_from_value, parse_arguments},
+    message::Message,
     tool::{Arguments, ToolCall},
 };
 
@@ -22,6 +23,7 @@ const NAME_BYTES_MAX: usize = 256;
 pub(super) struct Calls {
     slots: Vec<Slot>,
     dropped: usize,
+    taken: HashSet<String>,
     slots_max: usize,
     arguments_bytes_max: usize,
 }
@@ -53,10 +55,20 @@ enum Place {
 }
 
 impl Calls {
-    pub(super) fn new(limits: &Limits) -> Self {
+    /// The calls of an answer to `history`, whose call ids are taken: some models begin each reply at `call_0`.
+    pub(super) fn new(limits: &Limits, history: &[Message]) -> Self {
+        let earlier = history.iter().flat_map(|message| match message {
+            Message::Assistant { calls, .. } => calls.as_slice(),
+            Message::Human { .. }
+            | Message::ClientSystem { .. }
+            | Message::Tool { .. }
+            | Message::Harness { .. }
+            | Message::Recalled { .. } => &[],
+        });
         Self {
             slots: Vec::new(),
             dropped: 0,
+            taken: earlier.map(|call| call.id.as_str().to_owned()).collect(),
             slots_max: limits.calls_max,
             arguments_bytes_max: limits.arguments_bytes_max,
         }
@@ -95,7 +107,7 @@ impl Calls {
                 "a model issued too many calls at once"
             );
         }
-        let mut seen = HashSet::new();
+        let mut taken = std::mem::take(&mut self.taken);
         let slots = std::mem::take(&mut self.slots);
         slots
             .into_iter()
@@ -106,8 +118,7 @@ impl Calls {
                 !slot.name.is_empty()
             })
             .map(|slot| {
-                let usable =
-                    !slot.id.is_empty() && slot.id.len() <= ID_BYTES_MAX && seen.insert(slot.id.clone());
+                let usable = is_wire_id(&slot.id) && taken.insert(slot.id.clone());
                 let id = if usable {
                     CallId::new(slot.id.clone())
                 } else {
@@ -201,8 +212,9 @@ impl Slot {
     }
 
     fn is_complete(&self) -> bool {
+        // Asked for every piece, so the cheap test comes first.
         self.object.is_some()
-            || parse_arguments(&self.text).object().is_some() && !self.text.trim().is_empty()
+            || (self.text.trim_end().ends_with('}') && parse_arguments(&self.text).object().is_some())
     }
 
     fn add(&mut self, piece: &Piece<'_>, bytes_max: usize) -> usize {
@@ -258,6 +270,10 @@ impl Slot {
             arguments,
         }
     }
+}
+
+fn is_wire_id(id: &str) -> bool {
+    (1..=ID_BYTES_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn text(value: Option<&Value>) -> &str {

@@ -1,16 +1,19 @@
 use proptest::prelude::*;
 use serde_json::json;
-use tidegate_core::{model::ModelError, tool::Arguments};
+use tidegate_core::{id::CallId, model::ModelError, tool::Arguments};
 
 use super::*;
-use crate::{options::Options, tests::Counter};
+use crate::{
+    options::Options,
+    tests::{Counter, request},
+};
 
 fn limits() -> Limits {
     Options::default().limits()
 }
 
 fn fold_with(limits: &Limits, chunks: &[Value]) -> Result<Vec<ModelEvent>, ModelError> {
-    let mut answer = Answer::new("m", limits);
+    let mut answer = Answer::new(&request(vec![]), limits);
     for chunk in chunks {
         answer.chunk(chunk).map_err(|failure| failure.error)?;
     }
@@ -22,7 +25,8 @@ fn fold(chunks: &[Value]) -> Result<Vec<ModelEvent>, ModelError> {
     fold_with(&limits(), chunks)
 }
 
-fn delta(delta: Value) -> Value {
+fn delta(delta: impl Into<Value>) -> Value {
+    let delta = delta.into();
     json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
 }
 
@@ -30,7 +34,8 @@ fn finish(reason: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
 }
 
-fn call_piece(call: Value) -> Value {
+fn call_piece(call: impl Into<Value>) -> Value {
+    let call = call.into();
     delta(json!({"tool_calls": [call]}))
 }
 
@@ -49,9 +54,9 @@ fn told(chunks: &[Value]) -> Vec<String> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases reads best in one place")]
 fn calls_are_put_together_however_they_are_numbered() {
     let generated = |number: u8| CallId::generate(&Counter::from(number)).to_string();
-    use tidegate_core::id::CallId;
     let rows: Vec<(&str, Vec<Value>, Vec<String>)> = vec![
         (
             "as the contract says",
@@ -375,7 +380,7 @@ fn a_whole_body_folds_to_the_same_events() {
     let message =
         json!({"role": "assistant", "content": "t", "reasoning_content": "r", "tool_calls": [call]});
     let usage = json!({"prompt_tokens": 1, "completion_tokens": 2});
-    let mut answer = Answer::new("m", &limits());
+    let mut answer = Answer::new(&request(vec![]), &limits());
     answer
         .whole(&json!({"choices": [{"message": message, "finish_reason": "tool_calls"}], "usage": usage}))
         .unwrap();
@@ -389,21 +394,25 @@ fn a_whole_body_folds_to_the_same_events() {
     .unwrap();
     assert_eq!(whole, streamed);
 
-    let mut bare = Answer::new("m", &limits());
+    let mut bare = Answer::new(&request(vec![]), &limits());
     bare.whole(&json!({"choices": [{"message": {"content": "t"}, "finish_reason": null}]}))
         .unwrap();
     assert!(bare.has_finish());
     assert!(
-        Answer::new("m", &limits())
+        Answer::new(&request(vec![]), &limits())
             .whole(&json!({"choices": []}))
             .is_err()
     );
-    assert!(Answer::new("m", &limits()).whole(&json!({})).is_err());
+    assert!(
+        Answer::new(&request(vec![]), &limits())
+            .whole(&json!({}))
+            .is_err()
+    );
 }
 
 #[test]
 fn ollama_lines_fold_to_the_same_events() {
-    let mut answer = Answer::new("m", &limits());
+    let mut answer = Answer::new(&request(vec![]), &limits());
     for line in [
         json!({"message": {"role": "assistant", "content": "", "thinking": "r"}, "done": false}),
         json!({"message": {"content": "t"}, "done": false}),
@@ -429,7 +438,7 @@ fn ollama_lines_fold_to_the_same_events() {
         })
     );
 
-    let mut failed = Answer::new("m", &limits());
+    let mut failed = Answer::new(&request(vec![]), &limits());
     assert!(failed.ollama(&json!({"error": "out of memory"})).is_err());
 }
 

@@ -33,6 +33,7 @@ fn a_plain_question_has_only_what_it_needs() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases reads best in one place")]
 fn origins_become_roles() {
     let two_texts = Message::Human {
         parts: vec![Part::Text { text: "a".into() }, Part::Text { text: "b".into() }],

@@ -62,6 +62,7 @@ fn an_overflow_is_known_in_every_wording() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases reads best in one place")]
 fn every_status_has_its_meaning() {
     let wait = Some(Duration::from_secs(3));
     let rows = [

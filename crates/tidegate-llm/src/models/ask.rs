@@ -42,8 +42,12 @@ impl Models {
             }
             request.model = self.refer(entry, &wanted.requested, &target.model).await;
             tracing::warn!(
-                model = wanted.name, provider = wanted.provider, fallback = target.provider,
-                fallback_model = target.model, %error, "a model does not answer, asking a fallback"
+                model = wanted.name,
+                provider = wanted.provider,
+                fallback = target.provider,
+                fallback_model = target.model,
+                error = kind(&error),
+                "a model does not answer, asking a fallback"
             );
             match self.ask_target(&request, &limits, total_at).await {
                 Ok(stream) => return Ok(stream),
@@ -92,8 +96,11 @@ impl Models {
                 return Err(failure);
             };
             tracing::info!(
-                provider = entry.provider.name, model = request.model.name, error = %failure.error,
-                wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX), "asking a model again"
+                provider = entry.provider.name,
+                model = request.model.name,
+                error = kind(&failure.error),
+                wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                "asking a model again"
             );
             sleep(wait).await;
             retries += 1;
@@ -148,6 +155,22 @@ fn rejecting(error: &ModelError, provider: &str) -> Vec<String> {
         | ModelError::Paused { .. }
         | ModelError::Timeout(_)
         | ModelError::Malformed(_) => Vec::new(),
+    }
+}
+
+/// A failure's name in logs: a provider's own words may repeat what people wrote.
+fn kind(error: &ModelError) -> &'static str {
+    match error {
+        ModelError::NotConfigured(_) => "not_configured",
+        ModelError::NotFound(_) => "not_found",
+        ModelError::Rejected { .. } => "rejected",
+        ModelError::ContextLength { .. } => "context_length",
+        ModelError::RateLimited { .. } => "rate_limited",
+        ModelError::Credentials { .. } => "credentials",
+        ModelError::Unavailable(_) => "unavailable",
+        ModelError::Paused { .. } => "paused",
+        ModelError::Timeout(_) => "timeout",
+        ModelError::Malformed(_) => "malformed",
     }
 }
 

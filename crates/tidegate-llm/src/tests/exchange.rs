@@ -96,7 +96,10 @@ async fn what_a_server_sends_counts_more_than_what_was_asked() {
 }
 
 fn sse(events: &[&str]) -> String {
-    events.iter().map(|event| format!("data: {event}\n\n")).collect()
+    events
+        .iter()
+        .flat_map(|event| ["data: ", event, "\n\n"])
+        .collect()
 }
 
 const TEXT: &str = r#"{"choices":[{"index":0,"delta":{"content":"é"}}]}"#;
@@ -167,6 +170,8 @@ async fn a_server_that_keeps_the_connection_open_after_the_end_costs_no_answer()
     assert!(upstream.wait_idle(SOON).await);
 }
 
+type Check<'a> = &'a dyn Fn(&ModelError) -> bool;
+
 #[tokio::test]
 async fn broken_streams_are_errors_and_never_panics() {
     let deep = format!("{{\"choices\":{}", "[".repeat(50_000));
@@ -182,7 +187,6 @@ async fn broken_streams_are_errors_and_never_panics() {
             }
         )
     };
-    type Check<'a> = &'a dyn Fn(&ModelError) -> bool;
     let rows: Vec<(&str, Reply, Check<'_>)> = vec![
         (
             "no finish reason",
@@ -380,16 +384,59 @@ async fn dropping_an_answer_ends_it_upstream() {
 #[tokio::test]
 async fn a_connection_is_used_again() {
     let upstream = Upstream::start().await.unwrap();
-    let models = models(options(&upstream, Dialect::Openai));
-    let started = std::time::Instant::now();
-    for _ in 0..20 {
-        answer(&models, question(true)).await.unwrap();
+    for dialect in [Dialect::Openai, Dialect::Ollama] {
+        let before = upstream.connections();
+        let models = models(options(&upstream, dialect));
+        for stream in [true, false, true, true] {
+            answer(&models, question(stream)).await.unwrap();
+        }
+        assert_eq!(upstream.connections() - before, 1, "{dialect:?}");
     }
+}
+
+#[tokio::test]
+async fn what_came_before_a_failure_is_told_before_it() {
+    let upstream = Upstream::start().await.unwrap();
+    let models = models(options(&upstream, Dialect::Openai));
+    upstream.push(Reply::raw_sse(sse(&[TEXT, TEXT, "garbage"])));
+    let stream = models.ask(question(true)).await.unwrap();
+    let items: Vec<_> = stream.collect().await;
+    let text = || Ok(ModelEvent::Text("é".to_owned()));
+    assert_eq!(items.get(..2), Some([text(), text()].as_slice()));
     assert!(
-        started.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        started.elapsed()
+        matches!(items.get(2..), Some([Err(ModelError::Malformed(_))])),
+        "{items:?}"
     );
+}
+
+#[tokio::test]
+async fn a_call_id_of_the_history_is_not_used_twice() {
+    let upstream = Upstream::start().await.unwrap();
+    let models = models(options(&upstream, Dialect::Openai));
+    upstream.push(
+        Reply::text("")
+            .call("call_0", "f", json!({}))
+            .call("call 1", "f", json!({})),
+    );
+    let earlier = Message::Assistant {
+        text: String::new(),
+        calls: vec![call("call_0", "f", json!({}))],
+    };
+    let events = answer(&models, request(vec![earlier])).await.unwrap();
+    let [
+        ModelEvent::Call(first),
+        ModelEvent::Call(second),
+        ModelEvent::Finished { .. },
+    ] = events.as_slice()
+    else {
+        panic!("{events:?}");
+    };
+    for call in [first, second] {
+        assert!(
+            call.id.as_str().len() > 10 && !call.id.as_str().contains(' '),
+            "{call:?}"
+        );
+    }
 }
 
 proptest! {

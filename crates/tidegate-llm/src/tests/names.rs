@@ -12,14 +12,14 @@ fn target(provider: &str, model: &str) -> Target {
     }
 }
 
-fn list(names: &[&str]) -> Option<Vec<String>> {
-    Some(names.iter().map(|name| (*name).to_owned()).collect())
+fn list(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 #[tokio::test]
 async fn a_name_means_an_alias_a_listed_model_or_one_of_a_provider() {
     let (one, two) = (Upstream::start().await.unwrap(), Upstream::start().await.unwrap());
-    one.set_models(list(&["m1", "org/m2", "m3:latest"]));
+    one.set_models(Some(list(&["m1", "org/m2", "m3:latest"])));
     two.set_models(None);
     let mut options = options(&one, Dialect::Openai);
     options.providers.insert("y".to_owned(), at(&two.base_url()));
@@ -73,7 +73,7 @@ async fn a_name_means_an_alias_a_listed_model_or_one_of_a_provider() {
 
 #[tokio::test]
 async fn where_nothing_is_listed_any_name_passes_through() {
-    for listing in [None, list(&[])] {
+    for listing in [None, Some(list(&[]))] {
         let upstream = Upstream::start().await.unwrap();
         upstream.set_models(listing);
         let models = models(options(&upstream, Dialect::Openai));
@@ -124,7 +124,7 @@ async fn without_a_provider_people_are_told_what_to_type() {
 #[tokio::test]
 async fn a_default_model_is_found_in_the_list() {
     let upstream = Upstream::start().await.unwrap();
-    upstream.set_models(list(&["nomic-embed-text", "chatty"]));
+    upstream.set_models(Some(list(&["nomic-embed-text", "chatty"])));
     let mut options = options(&upstream, Dialect::Openai);
     options.providers.get_mut("x").unwrap().model = None;
     assert_eq!(
@@ -172,8 +172,11 @@ async fn ollama_is_asked_what_a_model_can_do() {
 #[tokio::test]
 async fn a_local_ollama_is_found() {
     let upstream = Upstream::start().await.unwrap();
-    upstream.set_models(list(&["a", "b"]));
-    assert_eq!(probe_ollama(&upstream.root_url(), SOON).await, list(&["a", "b"]));
+    upstream.set_models(Some(list(&["a", "b"])));
+    assert_eq!(
+        probe_ollama(&upstream.root_url(), SOON).await,
+        Some(list(&["a", "b"]))
+    );
     upstream.set_models(None);
     assert_eq!(probe_ollama(&upstream.root_url(), SOON).await, None);
     assert_eq!(probe_ollama("http://127.0.0.1:1", SOON).await, None);

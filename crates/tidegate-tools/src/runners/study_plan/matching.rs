@@ -85,7 +85,8 @@ pub(super) fn fits_level(wanted: &str, level: &str) -> bool {
     !wanted.is_empty() && wanted.is_subset(&core(level))
 }
 
-/// The units a gap belongs to, best kind of match first: a topic, a title, a prerequisite, some of the words.
+/// The units a gap belongs to, best kind of match first: what the unit is about (its title, or some of its
+/// topics), what it builds on, some of the words.
 pub(super) fn find_gap(gap: &str, units: &[Unit]) -> Vec<Found> {
     let gap = words(gap);
     if gap.is_empty() {
@@ -111,22 +112,18 @@ pub(super) fn find_gap(gap: &str, units: &[Unit]) -> Vec<Found> {
             .cloned()
             .collect::<Vec<_>>()
     };
-    let by_topic = pick(&|unit| kept(&unit.topics), false);
-    if !by_topic.is_empty() {
-        return by_topic;
-    }
-    let by_title = pick(
+    let by_content = pick(
         &|unit| {
             if holds(&unit.title) {
                 unit.topics.clone()
             } else {
-                Vec::new()
+                kept(&unit.topics)
             }
         },
         false,
     );
-    if !by_title.is_empty() {
-        return by_title;
+    if !by_content.is_empty() {
+        return by_content;
     }
     let by_prerequisite = pick(&|unit| kept(&unit.prerequisites), true);
     if !by_prerequisite.is_empty() {

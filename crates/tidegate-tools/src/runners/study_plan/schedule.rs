@@ -4,7 +4,7 @@
 //!   each gap gets one right before its unit, then come revision weeks at the end.
 //! - Fewer: topics move together, in order, up to a bound a week; what is beyond it is cut from the end and
 //!   named, except what a gap asks for.
-//! - A gap without a week of its own is begun a week early.
+//! - A gap without a week of its own is begun a week early, or gets a larger share of the first week.
 
 use super::{
     matching::{Found, find_gap},
@@ -37,7 +37,7 @@ pub(super) struct Item<'s> {
 pub(super) enum Kind {
     /// The syllabus's own order.
     Regular,
-    /// A gap's own week.
+    /// A gap's own week, or its larger share of the first one.
     ExtraTime,
     /// A gap, begun early.
     EarlyStart,
@@ -88,14 +88,15 @@ pub(super) fn plan<'s>(syllabus: &'s Syllabus, weeks: Option<usize>, gaps: &[Str
         if here.is_empty() {
             notes.push(format!("no topic of this syllabus matches the gap `{gap}`"));
         }
+        let titles: Vec<String> = here
+            .iter()
+            .filter_map(|one| Some(format!("`{}`", syllabus.units.get(one.unit)?.title)))
+            .collect();
+        if !titles.is_empty() {
+            notes.push(format!("the gap `{gap}` is covered in {}", titles.join(", ")));
+        }
         for one in here {
-            let title = syllabus
-                .units
-                .get(one.unit)
-                .map_or("", |unit| unit.title.as_str());
-            let is_new = !found.contains(&one);
-            notes.push(format!("the gap `{gap}` is covered in `{title}`"));
-            if is_new {
+            if !found.contains(&one) {
                 found.push(one);
             }
         }
@@ -121,7 +122,12 @@ fn roomy<'s>(
         let here: Vec<&Found> = found.iter().filter(|one| one.unit == position).collect();
         if !here.is_empty() {
             let own_week = spare > 0;
-            let items: Vec<Item<'_>> = here.iter().map(|one| gap_item(unit, one, own_week)).collect();
+            let kind = if own_week || weeks.is_empty() {
+                Kind::ExtraTime
+            } else {
+                Kind::EarlyStart
+            };
+            let items: Vec<Item<'_>> = here.iter().map(|one| gap_item(unit, one, kind)).collect();
             if own_week {
                 spare -= 1;
                 weeks.push(items);
@@ -253,22 +259,21 @@ fn start_early<'s>(weeks: &mut [Vec<Item<'s>>], syllabus: &'s Syllabus, found: &
         });
         let early = begins.unwrap_or(0).saturating_sub(1);
         if let Some(week) = weeks.get_mut(early) {
-            let item = gap_item(unit, one, false);
             if begins == Some(0) {
-                week.insert(0, item);
+                week.insert(0, gap_item(unit, one, Kind::ExtraTime));
             } else {
-                week.push(item);
+                week.push(gap_item(unit, one, Kind::EarlyStart));
             }
         }
     }
 }
 
-fn gap_item<'s>(unit: &'s Unit, found: &Found, own_week: bool) -> Item<'s> {
+fn gap_item<'s>(unit: &'s Unit, found: &Found, kind: Kind) -> Item<'s> {
     Item {
-        kind: match (found.is_prerequisite, own_week) {
-            (true, _) => Kind::Prerequisite,
-            (false, true) => Kind::ExtraTime,
-            (false, false) => Kind::EarlyStart,
+        kind: if found.is_prerequisite {
+            Kind::Prerequisite
+        } else {
+            kind
         },
         unit,
         topics: found.topics.clone(),

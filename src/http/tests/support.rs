@@ -1,0 +1,253 @@
+//! A whole front end over a real socket; the doubles stand for what lies outside of this program.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
+use tidegate_core::{
+    caller::{Scope, Scopes},
+    clock::Timestamp,
+    key::{KeyPolicy, KeyRecord},
+    model::{FinishReason, ModelError, ModelEvent, ModelInfo, ModelRef, ModelRequest},
+    port::ModelStream,
+    secret::PlainKey,
+    usage::Usage,
+};
+use tidegate_engine::{hooks::Hooks, prompt, prompt::Composer, routing, routing::RoutingGate};
+use tidegate_gate::{PermissionGate, Zones, guards::secrets::Redactor};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use tokio_util::task::TaskTracker;
+
+use super::{super::*, memory::Memory};
+use crate::keys;
+
+#[derive(Debug)]
+struct Noon;
+
+impl Clock for Noon {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap()
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counting(AtomicU64);
+
+impl Entropy for Counting {
+    fn fill(&self, bytes: &mut [u8]) {
+        let mut state = self
+            .0
+            .fetch_add(1, Ordering::Relaxed)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        for byte in bytes {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            *byte = (state >> 56) as u8;
+        }
+    }
+}
+
+/// A provider that repeats what the human said last, word by word.
+#[derive(Debug)]
+struct Parrot;
+
+#[async_trait]
+impl ChatModel for Parrot {
+    async fn resolve(&self, requested: &str) -> Result<ModelRef, ModelError> {
+        match requested {
+            "tidegate" | "org/parrot:1" => Ok(ModelRef {
+                requested: requested.to_owned(),
+                provider: "parrots".into(),
+                name: "parrot".into(),
+                native_tools: true,
+                context_tokens: None,
+            }),
+            _ => Err(ModelError::NotFound(requested.to_owned())),
+        }
+    }
+
+    async fn ask(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
+        let said = tidegate_core::message::last_human_text(&request.messages).unwrap_or_default();
+        if said == "overflow" {
+            return Err(ModelError::ContextLength {
+                limit_tokens: Some(8),
+                prompt_tokens: Some(9),
+            });
+        }
+        let mut events: Vec<_> = said
+            .split_inclusive(' ')
+            .map(|word| Ok(ModelEvent::Text(word.to_owned())))
+            .collect();
+        let usage = Some(Usage {
+            input_tokens: 3,
+            output_tokens: 2,
+            ..Usage::default()
+        });
+        events.push(Ok(ModelEvent::Finished {
+            reason: FinishReason::Stop,
+            usage,
+        }));
+        Ok(stream::iter(events).boxed())
+    }
+
+    async fn list(&self) -> Result<Vec<ModelInfo>, ModelError> {
+        let model = |id: &str| ModelInfo {
+            id: id.into(),
+            created: 0,
+            owned_by: "parrots".into(),
+            context_tokens: None,
+        };
+        Ok(vec![model("tidegate"), model("org/parrot:1")])
+    }
+}
+
+/// A front end that serves on a port of its own until it is dropped.
+pub(super) struct Server {
+    pub(super) host: String,
+    pub(super) admin: PlainKey,
+    pub(super) memory: Arc<Memory>,
+    pub(super) shutdown: CancellationToken,
+    pub(super) tasks: JoinSet<usize>,
+}
+
+impl Server {
+    pub(super) async fn start(options: Options) -> Self {
+        let memory = Arc::new(Memory::default());
+        let entropy = Arc::new(Counting::default());
+        let shutdown = CancellationToken::new();
+        let engine = Arc::new(Engine::new(tidegate_engine::Parts {
+            model: Arc::new(Parrot),
+            tools: memory.clone(),
+            gate: Arc::new(PermissionGate::new(Zones::default())),
+            redactor: Arc::new(Redactor::new([]).unwrap()),
+            composer: Arc::new(Composer::new(memory.clone(), prompt::Options::default())),
+            routing: Arc::new(RoutingGate::new(
+                memory.clone(),
+                None,
+                memory.clone(),
+                Arc::new(Noon),
+                routing::Options::default(),
+            )),
+            runs: memory.clone(),
+            ledger: memory.clone(),
+            held: memory.clone(),
+            hooks: Hooks::default(),
+            tool_log: memory.clone(),
+            clock: Arc::new(Noon),
+            entropy: entropy.clone(),
+            tracker: TaskTracker::new(),
+            shutdown: CancellationToken::new(),
+            options: tidegate_engine::Options::default(),
+        }));
+        let router = router(Parts {
+            engine,
+            keys: memory.clone(),
+            ledger: memory.clone(),
+            runs: memory.clone(),
+            models: Arc::new(Parrot),
+            readiness: memory.clone(),
+            clock: Arc::new(Noon),
+            entropy: entropy.clone(),
+            options: options.clone(),
+            shutdown: shutdown.clone(),
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let mut tasks = JoinSet::new();
+        let stop = shutdown.clone();
+        tasks.spawn(async move { serve::run(listener, router, &options, stop).await });
+        let mut server = Self {
+            host,
+            admin: PlainKey::new(""),
+            memory,
+            shutdown,
+            tasks,
+        };
+        server.admin = server
+            .add_key(|policy| policy.scopes = Scopes::from(Scope::ALL))
+            .await;
+        server
+    }
+
+    pub(super) async fn add_key(&self, change: impl FnOnce(&mut KeyPolicy)) -> PlainKey {
+        let mut policy = KeyPolicy::new("test");
+        policy.scopes = Scopes::from([Scope::Chat]);
+        change(&mut policy);
+        let seed = Counting(AtomicU64::new(
+            1_000_000 + self.memory.keys.lock().unwrap().len() as u64 * 1000,
+        ));
+        let (id, plain) = keys::generate(&seed);
+        let hash = keys::hash(&plain);
+        let record = KeyRecord {
+            id,
+            hash,
+            previous: None,
+            created_at: Noon.now(),
+            last_used_at: None,
+            policy,
+        };
+        self.memory.insert(&record).await.unwrap();
+        plain
+    }
+
+    /// Sends bytes as they are and reads until the other side closes.
+    pub(super) async fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(&self.host).await.unwrap();
+        // A refusal may come, and the connection close, before everything was sent.
+        drop(stream.write_all(bytes).await);
+        let mut answer = Vec::new();
+        drop(stream.read_to_end(&mut answer).await);
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// One request of a sound client.
+    pub(super) async fn send(&self, method: &str, path: &str, key: &PlainKey, body: &str) -> Answer {
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            self.host,
+            key.expose(),
+            body.len()
+        );
+        Answer::of(&self.raw(format!("{head}{body}").as_bytes()).await)
+    }
+}
+
+/// An answer, taken apart.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
+}
+
+impl Answer {
+    pub(super) fn of(text: &str) -> Self {
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text, ""));
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|code| code.parse().ok())
+            .unwrap_or(0);
+        Self {
+            status,
+            head: head.to_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+
+    pub(super) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON: {}", self.body))
+    }
+
+    pub(super) fn code(&self) -> String {
+        self.json()["error"]["code"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    }
+}
