@@ -21,7 +21,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates
 WORKDIR /srv/tidegate
 COPY --from=build /src/target/release/tidegate /usr/local/bin/tidegate
 COPY --chmod=0755 scripts/container-health.sh /usr/local/bin/container-health
-# The instructions, skills and documents that come with it; mount a folder of your own over them.
+# The instructions, skills and documents that come with it. Mount folders of your own over them; the tool that
+# writes files needs a knowledge-bank that user 65532 may write to.
 COPY AGENT.md mcp_servers.json ./
 COPY skills ./skills
 COPY routing ./routing

@@ -71,6 +71,7 @@ pub struct App {
     models: Arc<Models>,
     source: Source,
     engine: Arc<Engine>,
+    routing: Arc<RoutingGate>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     logs: [Arc<dyn LineLog>; 2],
@@ -101,13 +102,13 @@ impl App {
             Purpose::Look => Arc::new(NoLog),
         };
         let (triage, tool_log) = (log("agents/triage.jsonl"), log("tools.jsonl"));
-        let routing = RoutingGate::new(
+        let routing = Arc::new(RoutingGate::new(
             files,
             None,
             Arc::clone(&triage),
             Arc::clone(&clock),
             config.routing.clone(),
-        );
+        ));
         let redactor = Redactor::new(secrets(&settings, environment)?).map_err(part)?;
         let engine = Arc::new(Engine::new(tidegate_engine::Parts {
             model: Arc::clone(&models) as _,
@@ -115,7 +116,7 @@ impl App {
             gate: Arc::new(PermissionGate::new(zones(&settings))),
             redactor: Arc::new(redactor),
             composer: Arc::new(composer),
-            routing: Arc::new(routing),
+            routing: Arc::clone(&routing),
             runs: Arc::clone(&store) as _,
             ledger: Arc::clone(&store) as _,
             held: Arc::clone(&store) as _,
@@ -133,6 +134,7 @@ impl App {
             models,
             source: found.source,
             engine,
+            routing,
             clock,
             entropy,
             logs: [triage, tool_log],
@@ -169,6 +171,9 @@ impl App {
             http::serve::run(listener, router, &options, soft).await;
         });
         self.spawn_pruning();
+        // The routing rules take a tenth of a second to compile: now, and not in somebody's first question.
+        let routing = Arc::clone(&self.routing);
+        self.lifecycle.tracker.spawn_blocking(move || drop(routing.check()));
         let model = match &self.source {
             Source::Configured => "configured".to_owned(),
             Source::Environment => "from OPENAI_BASE_URL and OPENAI_API_KEY".to_owned(),

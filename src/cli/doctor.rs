@@ -140,7 +140,7 @@ async fn examine(place: &Place<'_>) -> Vec<Line> {
         Err(error) => Line::failed(
             "tools",
             error.to_string(),
-            "mend the line that is named, or unset `tools.file`",
+            "mend the line that is named, or unset `tools.tools_file`",
         ),
     });
     lines.push(model(&settings, place).await);

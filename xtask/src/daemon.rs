@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -96,8 +95,7 @@ impl Daemon {
             .env("TIDEGATE_BIND", address.to_string())
             .env("TIDEGATE_BOOTSTRAP_KEY", &key)
             .stdout(log.try_clone()?)
-            .stderr(log)
-            .process_group(0);
+            .stderr(log);
         let begin = Instant::now();
         let child = command
             .spawn()
@@ -224,30 +222,22 @@ impl Daemon {
 
     /// Kills it at once, as a power cut would.
     pub(crate) fn kill(mut self) {
-        process::kill_group(&mut self.child);
+        process::kill_tree(&mut self.child);
     }
 }
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        process::kill_group(&mut self.child);
+        process::kill_tree(&mut self.child);
     }
 }
 
 /// The process below a sandbox's own processes: each of those has one child, and the daemon has none.
 fn innermost(mut pid: u32) -> u32 {
-    loop {
-        let children =
-            std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-        let Some(child) = children
-            .split_whitespace()
-            .next()
-            .and_then(|child| child.parse().ok())
-        else {
-            return pid;
-        };
-        pid = child;
+    while let Some(child) = process::children(pid).first() {
+        pid = *child;
     }
+    pid
 }
 
 /// The daemon's command line and environment, nothing inherited but what a program needs to run.

@@ -16,6 +16,8 @@ use crate::{http, model, process, suites};
 const TOOLS: [&str; 3] = ["calculate", "current_time", "list_files"];
 /// The instructions of the demo; short, for the same reason.
 const AGENT: &str = "# Assistant\n\nYou are a friendly assistant. Answer in one short sentence.\n";
+/// A small model may call tools for ever; a few rounds are enough for the questions of the demo.
+pub(crate) const SETTINGS: &str = "[engine]\nrounds_max = 3\n";
 /// The first question: it needs a tool.
 const QUESTION: &str = "Which files are there?";
 /// How soon the first words must appear.
@@ -37,11 +39,13 @@ struct Chosen {
 pub(crate) fn run(once: bool, port: u16) -> Result<()> {
     println!("building the release (some minutes the first time)");
     suites::build_release()?;
+    let model_ran = model::status().is_some();
     let chosen = choose()?;
     println!("model: {} at {} ({})", chosen.name, chosen.base_url, chosen.what);
     let home = prepare()?;
     let mut start = Start::new(&home, &chosen.base_url, &chosen.name);
     start.port = port;
+    SETTINGS.clone_into(&mut start.settings);
     start.tools = Some(tools_file()?);
     start.api_key = chosen.api_key;
     let mut daemon = Daemon::start(&start)?;
@@ -50,17 +54,20 @@ pub(crate) fn run(once: bool, port: u16) -> Result<()> {
         daemon.address,
         daemon.ready_after.as_millis()
     );
-    ask(&daemon)?;
-    if once {
-        anyhow::ensure!(daemon.stop()?, "the daemon did not stop cleanly");
-        return Ok(());
+    let mut ended = ask(&daemon);
+    if ended.is_ok() && !once {
+        how_to_go_on(&daemon);
+        ended = wait_for_interrupt(&mut daemon);
+        println!("\nstopping");
     }
-    how_to_go_on(&daemon);
-    let ended = wait_for_interrupt(&mut daemon);
-    println!("\nstopping");
-    daemon.stop()?;
-    model::stop()?;
-    ended
+    let clean = daemon.stop()?;
+    if !model_ran {
+        model::stop()?;
+    }
+    ended?;
+    // Ctrl-C has reached the daemon too; being told a second time hurries it, which is no fault.
+    anyhow::ensure!(clean || !once, "the daemon did not stop cleanly");
+    Ok(())
 }
 
 /// Asks the first question and shows the answer as it arrives.
@@ -72,6 +79,8 @@ fn ask(daemon: &Daemon) -> Result<()> {
         "model": "tidegate",
         "stream": true,
         "max_tokens": 96,
+        // So small a model wanders off when it may choose its words.
+        "temperature": 0,
         "messages": [{"role": "user", "content": QUESTION}],
     });
     let path = "/v1/chat/completions";

@@ -2,14 +2,13 @@
 //! counting.
 
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How much of a program's output is kept, in lines; the oldest go first.
 const LINES_MAX: usize = 20_000;
@@ -66,8 +65,7 @@ pub(crate) fn run(command: &mut Command, timeout: Duration) -> Result<Finished> 
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
+        .stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("cannot start {shown}"))?;
     let lines = Arc::new(Mutex::new(Vec::new()));
     let readers = [
@@ -117,7 +115,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Waits for the end; `None` where the deadline came first and the whole group was killed.
+/// Waits for the end; `None` where the deadline came first and the whole tree was killed.
 fn wait(child: &mut Child, timeout: Duration) -> Option<bool> {
     let deadline = Instant::now() + timeout;
     loop {
@@ -127,17 +125,38 @@ fn wait(child: &mut Child, timeout: Duration) -> Option<bool> {
             Ok(None) | Err(_) => break,
         }
     }
-    kill_group(child);
+    kill_tree(child);
     None
 }
 
-/// Ends a child that leads its own group, with everything it started.
-pub(crate) fn kill_group(child: &mut Child) {
-    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+/// Kills a child and everything that it started. They share the group of this program, so that Ctrl-C in a
+/// terminal reaches them all; for that reason they cannot be killed as a group of their own.
+pub(crate) fn kill_tree(child: &mut Child) {
+    let mut pending = vec![child.id()];
+    let mut found = Vec::new();
+    while let Some(pid) = pending.pop() {
+        pending.extend(children(pid));
+        found.push(pid);
+    }
+    for pid in found
+        .into_iter()
+        .filter_map(|pid| i32::try_from(pid).ok().and_then(Pid::from_raw))
+    {
         // It may have ended by itself in between.
-        kill_process_group(group, Signal::KILL).ok();
+        kill_process(pid, Signal::KILL).ok();
     }
     drop(child.wait());
+}
+
+/// The processes that a process has started, by whichever of its threads.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let numbers = lists.flat_map(|list| list.split(' ').map(str::parse).collect::<Vec<_>>());
+    numbers.flatten().collect()
 }
 
 fn follow(stream: impl Read + Send + 'static, lines: Arc<Mutex<Vec<String>>>) -> std::thread::JoinHandle<()> {

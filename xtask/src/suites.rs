@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{audit, bench, corpus, demo, process};
+use crate::{audit, bench, corpus, demo, model, process};
 
 /// How long a cargo command may take.
 const CARGO_TIMEOUT: Duration = Duration::from_mins(30);
@@ -121,6 +121,7 @@ pub(crate) fn test(all: bool, only: &[String]) -> Result<bool> {
             only.iter().any(|name| name == suite.name)
         }
     };
+    let model_ran = model::status().is_some();
     let mut rows: Vec<Row> = Vec::new();
     for suite in SUITES.iter().filter(chosen) {
         println!("\n== {} ==", suite.name);
@@ -144,6 +145,9 @@ pub(crate) fn test(all: bool, only: &[String]) -> Result<bool> {
             count,
             problem,
         });
+    }
+    if !model_ran {
+        model::stop()?;
     }
     Ok(summary(&rows))
 }

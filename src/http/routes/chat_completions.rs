@@ -1,3 +1,5 @@
+//! Chat completions: read the wire, run the turn, hand its events to one of two encoders.
+
 use axum::{
     Json,
     body::Bytes,

@@ -1,3 +1,5 @@
+//! The models a key may use.
+
 use axum::{Json, extract::State};
 use serde::Serialize;
 use tidegate_core::model::ModelInfo;

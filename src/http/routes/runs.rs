@@ -1,3 +1,5 @@
+//! Runs, as their owner may see them. No message text leaves here.
+
 use axum::{Json, extract::State};
 use serde::Serialize;
 use serde_json::{Map, Value};

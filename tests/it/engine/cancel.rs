@@ -15,7 +15,7 @@ async fn state(daemon: &Daemon, run: &str, wanted: &str) -> Value {
     loop {
         let (status, body) = daemon.get(&format!("/v1/runs/{run}")).await;
         assert_eq!(status, 200, "{body}");
-        if body["state"] == wanted || std::time::Instant::now() > deadline {
+        if body["status"] == wanted || std::time::Instant::now() > deadline {
             return body;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -36,7 +36,7 @@ async fn a_client_that_leaves_stops_the_upstream_within_a_second_and_tokens_so_f
     let left = std::time::Instant::now();
     assert!(daemon.upstream.wait_idle(SOON).await);
     assert!(left.elapsed() < Duration::from_secs(1), "{:?}", left.elapsed());
-    assert_eq!(state(&daemon, &run, "cancelled").await["state"], "cancelled");
+    assert_eq!(state(&daemon, &run, "cancelled").await["status"], "cancelled");
 
     let (_, key) = daemon.get("/v1/admin/keys?limit=1").await;
     let id = key["data"][0]["id"].as_str().unwrap().to_owned();
@@ -84,7 +84,7 @@ async fn a_key_may_ask_for_runs_to_finish() {
         let answer =
             daemon.client.get(daemon.url(&format!("/v1/runs/{run}"))).bearer_auth(&key).send().await.unwrap();
         let body: Value = answer.json().await.unwrap();
-        if body["state"] == "completed" {
+        if body["status"] == "completed" {
             break;
         }
         assert!(std::time::Instant::now() < deadline, "{body}");

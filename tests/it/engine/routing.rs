@@ -38,7 +38,7 @@ async fn patterns_can_be_edited_while_the_daemon_runs() {
     let question = "does the lighthouse keeper sleep";
     Chat::new(&daemon, question).send().await.content();
     assert!(daemon.upstream.chats().last().unwrap()["tools"].is_array());
-    daemon.write("routing/patterns.txt", "\\blighthouse keeper\\b\n");
+    daemon.write("routing/patterns.txt", "test.lighthouse = does the lighthouse keeper sleep\n");
     Chat::new(&daemon, question).send().await.content();
     assert_eq!(daemon.upstream.chats().last().unwrap().get("tools"), None);
 }

@@ -175,7 +175,7 @@ async fn an_unknown_tool_and_bad_arguments_are_corrected_not_fatal() {
         Reply::text("")
             .call("a", "browse_moon", json!({}))
             .call("b", "read_text", json!({}))
-            .call("c", "read_text", json!({"path": 7})),
+            .call("c", "read_text", json!({"path": ["notes.txt"]})),
     );
     daemon.upstream.push(Reply::text("sorry"));
     assert_eq!(Chat::new(&daemon, "do it").send().await.content(), "sorry");

@@ -147,7 +147,7 @@ def upstream_failure(client):
 def real_conversation(client):
     # So small a model cannot be held to its words: what is held is that each turn ends properly.
     messages = [{"role": "user", "content": "Which files are there?"}]
-    answer = client.chat.completions.create(model="tidegate", messages=messages, max_tokens=64)
+    answer = client.chat.completions.create(model="tidegate", messages=messages, max_tokens=64, temperature=0)
     choice = answer.choices[0]
     assert choice.finish_reason in ("stop", "length"), choice.finish_reason
     assert choice.message.content
@@ -155,7 +155,12 @@ def real_conversation(client):
     assert answer.usage.completion_tokens > 0
     messages += [choice.message, {"role": "user", "content": "Thank you. Say goodbye."}]
     stream = client.chat.completions.create(
-        model="tidegate", messages=messages, max_tokens=48, stream=True, stream_options={"include_usage": True}
+        model="tidegate",
+        messages=messages,
+        max_tokens=48,
+        temperature=0,
+        stream=True,
+        stream_options={"include_usage": True},
     )
     chunks = list(stream)
     assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)

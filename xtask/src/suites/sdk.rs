@@ -36,6 +36,7 @@ pub(crate) fn python() -> Result<Count> {
     let model = model::start()?;
     let folder = TempDir::new()?;
     let mut start = Start::new(folder.path().join("home"), &model.base_url, model::NAME);
+    demo::SETTINGS.clone_into(&mut start.settings);
     start.tools = Some(demo::tools_file()?);
     let daemon = Daemon::start(&start)?;
     let mut real = suite(&daemon, "real")?;

@@ -1,3 +1,5 @@
+//! Spending: reserved before, booked after.
+
 use async_trait::async_trait;
 use jiff::civil::Date;
 
@@ -66,7 +68,8 @@ pub enum LedgerError {
 pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Makes sure that the key may spend about `estimate_tokens` more on `day`: refuses where the day's quota
     /// is already spent, and extends the durable block where it is used up. Called before each model call, so
-    /// that a quota is overrun by at most one.
+    /// that a quota is overrun by at most one. What is reserved must be booked with [`Ledger::record`] exactly
+    /// once, with zero usage where the call did not happen: until then it counts at its estimate.
     async fn reserve(
         &self,
         key_id: &KeyId,

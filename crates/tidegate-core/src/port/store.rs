@@ -1,3 +1,5 @@
+//! What is kept: keys, runs, and turns that wait for a client.
+
 use async_trait::async_trait;
 
 use crate::{
