@@ -3,13 +3,20 @@
 //! What is logged is decided where it is logged: ids, names, counts and durations; never keys, bodies, message
 //! text or tool output.
 
-use std::{io::IsTerminal, path::Path};
+use std::{
+    io::{IsTerminal, Write},
+    path::Path,
+};
 
 use serde::{Deserialize, Serialize};
-use tracing_appender::{non_blocking::WorkerGuard, rolling};
+use tracing_appender::{
+    non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard},
+    rolling,
+};
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// Lines that wait for the file; when it is full, further lines are dropped rather than waited for.
+/// Lines that wait for the file, and as many for the console; further lines are dropped rather than waited for: a
+/// pipe that nobody reads, or a slow disk, must not hold up requests.
 const QUEUE_LINES: usize = 8_192;
 
 /// `[logs]` in `tidegate.toml`.
@@ -46,14 +53,17 @@ impl Default for Options {
     }
 }
 
-/// Keeps the file writer alive; dropping it writes what is waiting.
+/// Keeps the writers alive; dropping it writes what is waiting.
 #[derive(Debug)]
-pub struct Guard(Option<WorkerGuard>);
+pub struct Guard {
+    _console: WorkerGuard,
+    file: Option<WorkerGuard>,
+}
 
 impl Guard {
     /// Whether a log file is being written.
     pub fn has_file(&self) -> bool {
-        self.0.is_some()
+        self.file.is_some()
     }
 }
 
@@ -69,8 +79,9 @@ pub fn filter(directives: &str) -> Result<EnvFilter, String> {
 /// Begins to log: to stderr, and to `folder` where it can be written. `directives` (from `RUST_LOG`) take the
 /// place of the console's.
 pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Result<Guard, String> {
+    let (writer, console_guard) = queued("console-log", std::io::stderr());
     let console = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         .with_filter(filter(directives.unwrap_or(&options.console))?);
@@ -82,10 +93,7 @@ pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Resu
         .build(folder);
     let (file, guard, problem) = match appender {
         Ok(appender) => {
-            let (writer, guard) = tracing_appender::non_blocking::NonBlockingBuilder::default()
-                .buffered_lines_limit(QUEUE_LINES)
-                .thread_name("logs")
-                .finish(appender);
+            let (writer, guard) = queued("file-log", appender);
             let layer = tracing_subscriber::fmt::layer()
                 .json()
                 .with_writer(writer)
@@ -102,7 +110,17 @@ pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Resu
     if let Some(error) = problem {
         tracing::warn!(%error, "no log file is written: make the folder of `logs.folder` writable");
     }
-    Ok(Guard(guard))
+    Ok(Guard {
+        _console: console_guard,
+        file: guard,
+    })
+}
+
+fn queued(thread: &str, to: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
+    NonBlockingBuilder::default()
+        .buffered_lines_limit(QUEUE_LINES)
+        .thread_name(thread)
+        .finish(to)
 }
 
 #[cfg(test)]

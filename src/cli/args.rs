@@ -95,7 +95,7 @@ pub struct Create {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rpm: Option<u32>,
     /// Tokens a day
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub tokens_per_day: Option<u64>,
     /// A model it may use; repeat for several [default: all]
     #[arg(long = "model", value_name = "MODEL")]

@@ -320,23 +320,21 @@ async fn model(settings: &Settings, place: &Place<'_>) -> Line {
         Err(_) => return Line::failed("model", "its server does not answer", fix),
     };
     let name = format!("{} at {}", default.name, default.provider);
-    match tokio::time::timeout(timeout, found.models.list()).await {
-        Ok(Ok(list)) => {
-            let is_listed = list
-                .iter()
-                .any(|info| info.id == default.name || info.id.ends_with(&default.name));
-            if is_listed || list.is_empty() {
-                Line::ok("model", name)
-            } else {
-                Line::warning(
-                    "model",
-                    format!("{name} is not in its server's list"),
-                    "check the model's name in the configuration, or download it there",
-                )
-            }
-        }
-        Ok(Err(error)) => Line::failed("model", format!("{name}: {error}"), fix),
-        Err(_) => Line::failed("model", format!("{name}: its server does not answer"), fix),
+    // The list that clients see hides a server that is away; this asks.
+    let Ok(reports) = tokio::time::timeout(timeout, found.models.check()).await else {
+        return Line::failed("model", format!("{name}: its server does not answer"), fix);
+    };
+    let report = reports
+        .into_iter()
+        .find(|report| report.provider == default.provider);
+    match report.map(|report| report.models) {
+        Some(Err(error)) => Line::failed("model", format!("{name}: {error}"), fix),
+        Some(Ok(list)) if !list.is_empty() && !list.contains(&default.name) => Line::warning(
+            "model",
+            format!("{name} is not in its server's list"),
+            "check the model's name in the configuration, or download it there",
+        ),
+        Some(Ok(_)) | None => Line::ok("model", name),
     }
 }
 

@@ -95,15 +95,21 @@ fn unknown(tree: &Tree, key: &str) -> Problem {
     let (typed, section) = parts
         .split_last()
         .map_or(("", String::new()), |(last, rest)| (last, rest.join(".")));
+    let whole_key = parts.join(".");
+    let sections = SETTINGS.iter().map(|setting| {
+        let similarity = strsim::normalized_damerau_levenshtein(setting.section(), &whole_key);
+        (similarity, setting.section())
+    });
     let nearest = SETTINGS
         .iter()
         .map(|setting| {
             // The right name in the wrong section is near, too, but the right section is nearer.
-            let whole = strsim::normalized_damerau_levenshtein(setting.key, &parts.join("."));
+            let whole = strsim::normalized_damerau_levenshtein(setting.key, &whole_key);
             let same_section = strsim::normalized_damerau_levenshtein(setting.section(), &section);
             let name = strsim::normalized_damerau_levenshtein(setting.name(), typed);
             (whole.max(name.mul_add(0.9, 0.1 * same_section)), setting.key)
         })
+        .chain(sections)
         .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
         .max_by(|one, other| one.0.total_cmp(&other.0));
     Problem {

@@ -3,10 +3,18 @@
 //! `axum::serve` sets no timer on a request head, no bound on connections and leaves Nagle's algorithm on; a
 //! front door needs all three. The loop owns every connection task and returns when they have ended.
 
+mod head;
+
 use std::{convert::Infallible, future, io, sync::Arc, time::Duration};
 
-use axum::{Router, body::Body, extract::Request, response::Response};
-use hyper::body::Incoming;
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{HeaderValue, Version, header},
+    response::{IntoResponse as _, Response},
+};
+use hyper::body::{Body as _, Incoming};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
@@ -20,7 +28,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::{Service, ServiceExt as _};
 use tracing::{debug, warn};
 
-use super::Options;
+use super::{Options, error::ApiError};
+use head::{Verdict, Watch, Watched};
 
 /// Header fields of one request; more are answered 431.
 const HEADERS_MAX: usize = 64;
@@ -169,9 +178,12 @@ async fn connection(
     let _permit = permit;
     let first_head = CancellationToken::new();
     let seen = first_head.clone();
+    let watch = Watch::default();
+    let stream = Watched::new(stream, watch.clone());
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         seen.cancel();
-        answer(router.clone(), request)
+        let turn = Turn::of(&request, &watch);
+        answer(router.clone(), request, turn)
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
@@ -204,21 +216,55 @@ async fn silence(first_head: CancellationToken, head_timeout: Duration) {
     }
 }
 
-async fn answer(router: Router, request: Request<Incoming>) -> Result<Response, Infallible> {
-    let mut service = router.into_service::<Body>();
-    let service = service.ready().await?;
-    service.call(request.map(Body::new)).await
+/// What becomes of a request and of its connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// It is served.
+    Serve,
+    /// It is served as the last on its connection: where a body of unknown length ends, and a pipelined head
+    /// begins, is not followed.
+    ServeAsLast,
+    /// It is refused, and what follows is not read.
+    Refuse,
+}
+
+impl Turn {
+    fn of(request: &Request<Incoming>, watch: &Watch) -> Self {
+        if request.version() >= Version::HTTP_2 {
+            watch.end();
+            return Self::Serve;
+        }
+        let body_bytes = request.body().size_hint().exact();
+        match watch.take(body_bytes) {
+            Verdict::Unsound => Self::Refuse,
+            Verdict::Sound if body_bytes.is_none() => Self::ServeAsLast,
+            Verdict::Sound => Self::Serve,
+        }
+    }
+}
+
+async fn answer(router: Router, request: Request<Incoming>, turn: Turn) -> Result<Response, Infallible> {
+    let mut response = match turn {
+        Turn::Serve | Turn::ServeAsLast => {
+            let mut service = router.into_service::<Body>();
+            let service = service.ready().await?;
+            service.call(request.map(Body::new)).await?
+        }
+        Turn::Refuse => {
+            debug!("a request head with a bare line feed was refused");
+            ApiError::bad_head("the lines of a request head end with CR LF; here is a line feed alone")
+                .into_response()
+        }
+    };
+    match turn {
+        Turn::Serve => {}
+        Turn::ServeAsLast | Turn::Refuse => {
+            let headers = response.headers_mut();
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+    Ok(response)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_full_answer_has_the_length_it_says() {
-        let text = std::str::from_utf8(FULL).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.ends_with(&format!("content-length: {}", body.len())));
-        serde_json::from_str::<serde_json::Value>(body).unwrap();
-    }
-}
+mod tests;

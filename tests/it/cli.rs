@@ -1,1 +1,6 @@
-//! The command line.
+//! The command line, as a person and a script use it.
+
+mod config;
+mod doctor;
+mod first_run;
+mod keys;

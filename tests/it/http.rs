@@ -1,1 +1,14 @@
-//! tests of the API's own surface.
+//! The API's own surface: who is let in, what is refused and how, and the exact form of what goes out.
+
+mod admin;
+mod auth;
+mod browser;
+mod envelope;
+mod keys;
+mod models;
+mod no_model;
+mod secrecy;
+mod settings;
+mod stopping;
+mod streaming;
+mod upstream_faults;

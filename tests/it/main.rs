@@ -1,7 +1,13 @@
 //! One integration binary: the real daemon, through its front door, with a scripted model server behind it.
 
+// `cfg(test)` is always on here; it tells clippy that the helpers belong to tests, too.
+#[cfg(test)]
 mod cli;
+#[cfg(test)]
 mod engine;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
 mod support;
+#[cfg(test)]
 mod tidy;

@@ -2,6 +2,10 @@
 
 mod client;
 mod daemon;
+mod home;
+mod raw;
 
-pub(crate) use client::{Answer, Chat};
+pub(crate) use client::{Answer, Chat, chunks, http_client};
 pub(crate) use daemon::{Daemon, Setup, outcome};
+pub(crate) use home::{Home, Served};
+pub(crate) use raw::Raw;

@@ -1,3 +1,5 @@
+//! Why the store cannot be opened or asked, and what an operator can do about it.
+
 use std::path::PathBuf;
 
 use sqlx::migrate::MigrateError;

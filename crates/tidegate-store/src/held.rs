@@ -1,3 +1,5 @@
+//! Turns that wait for a client's tool results, in SQLite: bounded for each key, dropped once they expire.
+
 use async_trait::async_trait;
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 use tidegate_core::{

@@ -1,3 +1,5 @@
+//! The key repository: records, policies, rotation and last use, in SQLite.
+
 use async_trait::async_trait;
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 use tidegate_core::{

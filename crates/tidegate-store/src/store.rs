@@ -1,3 +1,5 @@
+//! The open database: pooled readers, the one writer, and what concerns more than one repository.
+
 use std::{
     collections::HashMap,
     fs::File,

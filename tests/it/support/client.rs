@@ -84,13 +84,22 @@ impl<'a> Chat<'a> {
 
     /// Sends it and reads the answer to its end.
     pub(crate) async fn send(self) -> Answer {
-        let response = self.open().await;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Answer { status, headers, text: response.text().await.unwrap() }
+        Answer::of(self.open().await).await
     }
 }
 
 impl Answer {
+    /// Reads a response to its end.
+    pub(crate) async fn of(response: reqwest::Response) -> Self {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Self { status, headers, text: response.text().await.unwrap() }
+    }
+
+    /// A header as text, empty where it is absent.
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+
     /// The body as JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {}", self.text))

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tidegate_testkit::Upstream;
 
 /// How long the daemon may take to get ready on a busy machine.
-const READY_TIMEOUT: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The instructions that a test's agent gets.
 pub(crate) const AGENT: &str = "You are the test agent.\n";
@@ -278,6 +278,22 @@ impl Daemon {
         self.make_key(json!({"name": "writer", "scopes": ["chat", "tools"], "mode_ceiling": "full-auto"})).await
     }
 
+    /// A request without a key.
+    pub(crate) fn ask(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method.parse().unwrap(), self.url(path))
+    }
+
+    /// A request of an administrator, with a body unless it is null: status and answer.
+    pub(crate) async fn admin(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        let mut request = self.ask(method, path).bearer_auth(&self.key);
+        if !body.is_null() {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, answer.json().await.unwrap_or(Value::Null))
+    }
+
     /// A GET with the first key.
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         let answer = self.client.get(self.url(path)).bearer_auth(&self.key).send().await.unwrap();
@@ -297,7 +313,7 @@ impl Drop for Daemon {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test sends a signal as an operator would")]
-fn signal(pid: u32, name: &str) {
+pub(super) fn signal(pid: u32, name: &str) {
     let status = Command::new("kill").args([format!("-{name}"), pid.to_string()]).status().unwrap();
     assert!(status.success());
 }

@@ -1,3 +1,5 @@
+//! One key's day of token use in memory: what is spent, reserved and under way, and whether a call may start.
+
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard, PoisonError},

@@ -1,3 +1,5 @@
+//! The statements of the ledger, and the commands that write its rows and the day's sums.
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
