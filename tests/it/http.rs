@@ -4,6 +4,7 @@ mod admin;
 mod auth;
 mod browser;
 mod envelope;
+mod fields;
 mod keys;
 mod models;
 mod no_model;
