@@ -173,7 +173,9 @@ impl App {
         self.spawn_pruning();
         // The routing rules take a tenth of a second to compile: now, and not in somebody's first question.
         let routing = Arc::clone(&self.routing);
-        self.lifecycle.tracker.spawn_blocking(move || drop(routing.check()));
+        self.lifecycle
+            .tracker
+            .spawn_blocking(move || drop(routing.check()));
         let model = match &self.source {
             Source::Configured => "configured".to_owned(),
             Source::Environment => "from OPENAI_BASE_URL and OPENAI_API_KEY".to_owned(),

@@ -159,7 +159,13 @@ async fn admit(
     parts.keys.touch(&record.id, now);
     let user = user_of(headers, parts.options.user_header.as_deref(), &record.id)?;
     let mode = mode_of(headers)?;
-    Ok((Identity { mode, ..identity(record, user) }, allowance))
+    Ok((
+        Identity {
+            mode,
+            ..identity(record, user)
+        },
+        allowance,
+    ))
 }
 
 /// The header by which a request lowers its mode.
@@ -173,7 +179,10 @@ fn mode_of(headers: &HeaderMap) -> Result<Option<Mode>, ApiError> {
     let mode = value.to_str().ok().and_then(|name| Mode::from_name(name.trim()));
     if mode.is_none() || values.next().is_some() {
         let names: Vec<&str> = Mode::ALL.into_iter().map(Mode::name).collect();
-        return Err(ApiError::bad_head(format!("the header `{MODE_HEADER}` is one of: {}", names.join(", "))));
+        return Err(ApiError::bad_head(format!(
+            "the header `{MODE_HEADER}` is one of: {}",
+            names.join(", ")
+        )));
     }
     Ok(mode)
 }

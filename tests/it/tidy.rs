@@ -49,7 +49,8 @@ fn root() -> PathBuf {
 
 fn manifest(path: &Path) -> toml::Table {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    text.parse()
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 fn dependencies(manifest: &toml::Table) -> BTreeSet<String> {
@@ -87,16 +88,23 @@ fn imports_go_down_only() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .collect();
-    let known: BTreeSet<String> = FLOORS.iter().map(|(name, _)| format!("tidegate-{name}")).collect();
+    let known: BTreeSet<String> = FLOORS
+        .iter()
+        .map(|(name, _)| format!("tidegate-{name}"))
+        .collect();
     assert_eq!(crates, known, "a crate is missing in the floor table");
     for (name, allowed) in FLOORS {
-        let ours: BTreeSet<String> =
-            dependencies(&manifest(&root().join(format!("crates/tidegate-{name}/Cargo.toml"))))
-                .into_iter()
-                .filter_map(|dependency| dependency.strip_prefix("tidegate-").map(str::to_owned))
-                .collect();
+        let ours: BTreeSet<String> = dependencies(&manifest(
+            &root().join(format!("crates/tidegate-{name}/Cargo.toml")),
+        ))
+        .into_iter()
+        .filter_map(|dependency| dependency.strip_prefix("tidegate-").map(str::to_owned))
+        .collect();
         let allowed: BTreeSet<String> = allowed.iter().map(|name| (*name).to_owned()).collect();
-        assert!(ours.is_subset(&allowed), "{name} depends on {ours:?}, allowed are {allowed:?}");
+        assert!(
+            ours.is_subset(&allowed),
+            "{name} depends on {ours:?}, allowed are {allowed:?}"
+        );
     }
 }
 
@@ -104,12 +112,20 @@ fn imports_go_down_only() {
 fn each_third_party_has_its_home() {
     for (package, homes) in HOMES {
         for (name, _) in FLOORS {
-            let named = dependencies(&manifest(&root().join(format!("crates/tidegate-{name}/Cargo.toml"))))
-                .contains(*package);
-            assert!(!named || homes.contains(name), "{package} is named by {name}, its homes are {homes:?}");
+            let named = dependencies(&manifest(
+                &root().join(format!("crates/tidegate-{name}/Cargo.toml")),
+            ))
+            .contains(*package);
+            assert!(
+                !named || homes.contains(name),
+                "{package} is named by {name}, its homes are {homes:?}"
+            );
         }
         let named = dependencies(&manifest(&root().join("Cargo.toml"))).contains(*package);
-        assert!(!named || homes.contains(&"root"), "{package} is named by the root, its homes are {homes:?}");
+        assert!(
+            !named || homes.contains(&"root"),
+            "{package} is named by the root, its homes are {homes:?}"
+        );
     }
 }
 
@@ -117,10 +133,9 @@ fn each_third_party_has_its_home() {
 fn front_ends_do_not_know_each_other() {
     for path in sources() {
         let relative = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
-        let Some(own) = FRONT_ENDS
-            .iter()
-            .find(|name| relative.starts_with(&format!("src/{name}/")) || relative == format!("src/{name}.rs"))
-        else {
+        let Some(own) = FRONT_ENDS.iter().find(|name| {
+            relative.starts_with(&format!("src/{name}/")) || relative == format!("src/{name}.rs")
+        }) else {
             continue;
         };
         let text = fs::read_to_string(&path).unwrap();
@@ -141,26 +156,36 @@ fn files_are_short_or_say_why_not() {
     for path in sources() {
         let lines = fs::read_to_string(&path).unwrap().lines().count();
         let relative = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
-        let excused = LONG_FILES.iter().any(|(name, reason)| *name == relative && !reason.is_empty());
+        let excused = LONG_FILES
+            .iter()
+            .any(|(name, reason)| *name == relative && !reason.is_empty());
         if lines > LINES_MAX && !excused {
             long.push(format!("{relative}: {lines}"));
         }
     }
-    assert!(long.is_empty(), "files over {LINES_MAX} lines without a reason: {long:#?}");
+    assert!(
+        long.is_empty(),
+        "files over {LINES_MAX} lines without a reason: {long:#?}"
+    );
 }
 
 #[test]
 fn modules_open_with_what_they_are_for() {
     let silent: Vec<String> = sources()
         .into_iter()
-        .filter(|path| !path.ends_with("tests.rs") && !path.components().any(|part| part.as_os_str() == "tests"))
+        .filter(|path| {
+            !path.ends_with("tests.rs") && !path.components().any(|part| part.as_os_str() == "tests")
+        })
         .filter(|path| {
             let text = fs::read_to_string(path).unwrap();
             text.lines().count() > 60 && !text.trim_start().starts_with("//!")
         })
         .map(|path| path.display().to_string())
         .collect();
-    assert!(silent.is_empty(), "modules of more than 60 lines without a `//!`: {silent:#?}");
+    assert!(
+        silent.is_empty(),
+        "modules of more than 60 lines without a `//!`: {silent:#?}"
+    );
 }
 
 #[test]
@@ -168,9 +193,15 @@ fn only_one_place_reads_the_environment_and_nothing_is_ignored() {
     for path in sources() {
         let relative = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).unwrap();
-        assert!(!text.contains("#[ignore"), "{relative} ignores a test: assert today's behaviour instead");
+        assert!(
+            !text.contains("#[ignore"),
+            "{relative} ignores a test: assert today's behaviour instead"
+        );
         if relative != "src/config/env.rs" {
-            assert!(!text.contains("std::env::var"), "{relative} reads the environment");
+            assert!(
+                !text.contains("std::env::var"),
+                "{relative} reads the environment"
+            );
         }
     }
 }
@@ -180,8 +211,13 @@ fn json_bodies_are_read_by_our_own_extractor() {
     for path in sources() {
         let text = fs::read_to_string(&path).unwrap();
         for line in text.lines() {
-            let extracts = line.contains("Json(") && line.contains("): Json<") || line.contains("): axum::Json<");
-            assert!(!extracts, "{} extracts with axum's Json, whose errors are not ours: {line}", path.display());
+            let extracts =
+                line.contains("Json(") && line.contains("): Json<") || line.contains("): axum::Json<");
+            assert!(
+                !extracts,
+                "{} extracts with axum's Json, whose errors are not ours: {line}",
+                path.display()
+            );
         }
     }
 }

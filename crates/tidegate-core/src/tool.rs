@@ -275,7 +275,11 @@ impl Parameter {
         };
         // Of a list, the bounds on numbers count its items, and those on texts hold for each of them.
         let is_list = self.kind == ParameterType::StringList;
-        let (min_key, max_key) = if is_list { ("minItems", "maxItems") } else { ("minimum", "maximum") };
+        let (min_key, max_key) = if is_list {
+            ("minItems", "maxItems")
+        } else {
+            ("minimum", "maximum")
+        };
         if let Some(object) = schema.as_object_mut() {
             object.insert("description".into(), self.description.clone().into());
             if let Some(min) = self.min {
@@ -285,7 +289,11 @@ impl Parameter {
                 object.insert(max_key.into(), max.into());
             }
         }
-        let text = if is_list { schema.get_mut("items") } else { Some(&mut schema) };
+        let text = if is_list {
+            schema.get_mut("items")
+        } else {
+            Some(&mut schema)
+        };
         if let Some(object) = text.and_then(Value::as_object_mut) {
             if !self.one_of.is_empty() {
                 object.insert("enum".into(), json!(self.one_of));

@@ -92,8 +92,11 @@ mod tests {
 
     #[test]
     fn calls_are_admitted_up_to_both_bounds() {
-        let mut budget =
-            Budget::new(&Options { calls_per_round_max: 2, calls_per_turn_max: 3, ..Options::default() });
+        let mut budget = Budget::new(&Options {
+            calls_per_round_max: 2,
+            calls_per_turn_max: 3,
+            ..Options::default()
+        });
         assert_eq!(budget.admit_call(0), Ok(()));
         assert_eq!(budget.admit_call(1), Ok(()));
         assert_eq!(budget.admit_call(2), Err(Unrunnable::RoundFull));
@@ -104,10 +107,27 @@ mod tests {
 
     #[test]
     fn usage_is_summed_over_roles() {
-        let mut budget = Budget::new(&Options { turn_tokens_max: 10, ..Options::default() });
-        budget.book(Role::Main, Usage { input_tokens: 4, output_tokens: 1, ..Usage::default() });
+        let mut budget = Budget::new(&Options {
+            turn_tokens_max: 10,
+            ..Options::default()
+        });
+        budget.book(
+            Role::Main,
+            Usage {
+                input_tokens: 4,
+                output_tokens: 1,
+                ..Usage::default()
+            },
+        );
         assert!(!budget.tokens_spent());
-        budget.book(Role::Memory, Usage { input_tokens: 4, output_tokens: 1, ..Usage::default() });
+        budget.book(
+            Role::Memory,
+            Usage {
+                input_tokens: 4,
+                output_tokens: 1,
+                ..Usage::default()
+            },
+        );
         assert_eq!(budget.usage().total_tokens(), 10);
         assert!(budget.tokens_spent());
     }

@@ -24,7 +24,14 @@ impl Emitter {
     /// An emitter and the viewer's end.
     pub(crate) fn new() -> (Self, mpsc::Receiver<RunEvent>) {
         let (events, receiver) = mpsc::channel(EVENTS_MAX);
-        (Self { events, shown_bytes: AtomicU64::new(0), separate: AtomicBool::new(false) }, receiver)
+        (
+            Self {
+                events,
+                shown_bytes: AtomicU64::new(0),
+                separate: AtomicBool::new(false),
+            },
+            receiver,
+        )
     }
 
     /// Sends any event but text.
@@ -42,7 +49,12 @@ impl Emitter {
         }
         let separated = self.separate.swap(false, Ordering::Relaxed) && self.has_shown();
         self.shown_bytes.fetch_add(text.len() as u64, Ordering::Relaxed);
-        self.send(RunEvent::Text(if separated { format!("\n\n{text}") } else { text })).await;
+        self.send(RunEvent::Text(if separated {
+            format!("\n\n{text}")
+        } else {
+            text
+        }))
+        .await;
     }
 
     /// Whether any text has been shown in this run.

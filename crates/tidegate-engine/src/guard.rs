@@ -13,10 +13,20 @@ use crate::turn::Turn;
 pub(crate) fn result(turn: &Turn, spec: &ToolSpec, result: ToolResult) -> ToolResult {
     let clean = |text: &str| untrusted::neutralise(&turn.engine.redactor().redact(text));
     match result {
-        ToolResult::Ok { text } => ToolResult::Ok { text: wrap(turn, spec, clean(&text)) },
-        ToolResult::Failed { code, message } => ToolResult::Failed { code, message: clean(&message) },
-        ToolResult::Refused { floor, reason } => ToolResult::Refused { floor, reason: clean(&reason) },
-        ToolResult::NeedsApproval { reason } => ToolResult::NeedsApproval { reason: clean(&reason) },
+        ToolResult::Ok { text } => ToolResult::Ok {
+            text: wrap(turn, spec, clean(&text)),
+        },
+        ToolResult::Failed { code, message } => ToolResult::Failed {
+            code,
+            message: clean(&message),
+        },
+        ToolResult::Refused { floor, reason } => ToolResult::Refused {
+            floor,
+            reason: clean(&reason),
+        },
+        ToolResult::NeedsApproval { reason } => ToolResult::NeedsApproval {
+            reason: clean(&reason),
+        },
         ToolResult::TimedOut { after_ms } => ToolResult::TimedOut { after_ms },
         ToolResult::Cancelled => ToolResult::Cancelled,
     }

@@ -32,10 +32,17 @@ const NAMES_MAX: usize = 64;
 pub(crate) async fn invoke(turn: &Turn, call: ToolCall) -> ToolResult {
     let started = Instant::now();
     turn.emitter
-        .send(RunEvent::ToolStarted { call_id: call.id.clone(), tool: call.name.clone() })
+        .send(RunEvent::ToolStarted {
+            call_id: call.id.clone(),
+            tool: call.name.clone(),
+        })
         .await;
     let (spec, verdict, result) = match turn.server.get(&call.name) {
-        None => (None, Verdict::refused("unknown_tool"), unknown_tool(turn, &call.name)),
+        None => (
+            None,
+            Verdict::refused("unknown_tool"),
+            unknown_tool(turn, &call.name),
+        ),
         Some(spec) => {
             let (verdict, result) = attempt(turn, spec, call.clone()).await;
             (Some(spec), verdict, result)
@@ -50,7 +57,14 @@ pub(crate) async fn invoke(turn: &Turn, call: ToolCall) -> ToolResult {
     {
         observe(turn, spec, &call, &result).await;
     }
-    tool_log::write(turn, spec.map(AsRef::as_ref), &call, &verdict, &result, started.elapsed());
+    tool_log::write(
+        turn,
+        spec.map(AsRef::as_ref),
+        &call,
+        &verdict,
+        &result,
+        started.elapsed(),
+    );
     turn.emitter
         .send(RunEvent::ToolFinished {
             call_id: call.id.clone(),
@@ -79,11 +93,17 @@ async fn attempt(turn: &Turn, spec: &Arc<ToolSpec>, call: ToolCall) -> (Verdict,
     match decide(turn, spec, &call).await {
         Decision::Deny(denial) => (
             Verdict::refused(denial.floor),
-            ToolResult::Refused { floor: denial.floor.to_owned(), reason: denial.reason },
+            ToolResult::Refused {
+                floor: denial.floor.to_owned(),
+                reason: denial.reason,
+            },
         ),
-        Decision::Ask(question) => {
-            (Verdict::asked(question.code), ToolResult::NeedsApproval { reason: question.reason })
-        }
+        Decision::Ask(question) => (
+            Verdict::asked(question.code),
+            ToolResult::NeedsApproval {
+                reason: question.reason,
+            },
+        ),
         Decision::Allow(authorized) => dispatch(turn, spec, &call, authorized).await,
     }
 }
@@ -101,15 +121,27 @@ async fn ask_hooks(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> Option<Tool
                 format!("the check `{}` failed.", hook.name())
             }
             NodeEnd::TimedOut => {
-                tracing::warn!(hook = hook.name(), "gate hook `{}` timed out: the call is refused", hook.name());
+                tracing::warn!(
+                    hook = hook.name(),
+                    "gate hook `{}` timed out: the call is refused",
+                    hook.name()
+                );
                 format!("the check `{}` did not answer in time.", hook.name())
             }
             NodeEnd::Panicked(panic) => {
-                tracing::error!(hook = hook.name(), panic, "gate hook `{}` panicked: the call is refused", hook.name());
+                tracing::error!(
+                    hook = hook.name(),
+                    panic,
+                    "gate hook `{}` panicked: the call is refused",
+                    hook.name()
+                );
                 format!("the check `{}` failed.", hook.name())
             }
         };
-        return Some(ToolResult::Refused { floor: format!("hook:{}", hook.name()), reason });
+        return Some(ToolResult::Refused {
+            floor: format!("hook:{}", hook.name()),
+            reason,
+        });
     }
     None
 }
@@ -146,13 +178,19 @@ async fn dispatch(
     if spec.effect.is_read_only() {
         return (Verdict::allowed(), run(turn, spec, authorized).await);
     }
-    let stage = Stage::BeforeEffect { call_id: call.id.clone(), tool: spec.name.clone() };
+    let stage = Stage::BeforeEffect {
+        call_id: call.id.clone(),
+        tool: spec.name.clone(),
+    };
     if let Err(error) = turn.checkpoint(stage, Some(call)).await {
         tracing::error!(%error, "the journal cannot be written: a call of `{}` is refused", spec.name);
         let reason = "the server cannot record this action at the moment.".to_owned();
         return (
             Verdict::refused("journal"),
-            ToolResult::Refused { floor: "journal".to_owned(), reason },
+            ToolResult::Refused {
+                floor: "journal".to_owned(),
+                reason,
+            },
         );
     }
     let guard = turn.effect_started();
@@ -178,10 +216,15 @@ async fn run(turn: &Turn, spec: &ToolSpec, call: Authorized<ToolCall>) -> ToolRe
     let limit = Duration::from_millis(spec.timeout_ms);
     match bounded(turn.engine.tools().run(call, &context), limit).await {
         NodeEnd::Done(result) => result,
-        NodeEnd::TimedOut => ToolResult::TimedOut { after_ms: spec.timeout_ms },
+        NodeEnd::TimedOut => ToolResult::TimedOut {
+            after_ms: spec.timeout_ms,
+        },
         NodeEnd::Panicked(panic) => {
             tracing::error!(tool = %spec.name, panic, "the runner of `{}` panicked", spec.name);
-            ToolResult::failed(FailureCode::Internal, "the tool broke; the operator's log says how")
+            ToolResult::failed(
+                FailureCode::Internal,
+                "the tool broke; the operator's log says how",
+            )
         }
     }
 }
@@ -189,7 +232,9 @@ async fn run(turn: &Turn, spec: &ToolSpec, call: Authorized<ToolCall>) -> ToolRe
 /// Control tools: they need the turn itself.
 fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
     match spec.mode {
-        ToolMode::Introspect => ToolResult::Ok { text: turn.capability_report.clone() },
+        ToolMode::Introspect => ToolResult::Ok {
+            text: turn.capability_report.clone(),
+        },
         ToolMode::LastOutput => last_output(turn, call),
         ToolMode::ReadText
         | ToolMode::ListFiles
@@ -208,9 +253,15 @@ fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
 /// A window of an earlier result of this turn.
 fn last_output(turn: &Turn, call: &ToolCall) -> ToolResult {
     let Some(arguments) = call.arguments.object() else {
-        return ToolResult::failed(FailureCode::InvalidArguments, "the arguments are not a JSON object");
+        return ToolResult::failed(
+            FailureCode::InvalidArguments,
+            "the arguments are not a JSON object",
+        );
     };
-    let handle = arguments.get("ref").and_then(serde_json::Value::as_str).filter(|text| !text.is_empty());
+    let handle = arguments
+        .get("ref")
+        .and_then(serde_json::Value::as_str)
+        .filter(|text| !text.is_empty());
     // The check lets a number through as text too, because models write it so.
     let number = |name: &str| {
         let value = arguments.get(name)?;
@@ -244,7 +295,12 @@ async fn observe(turn: &Turn, spec: &ToolSpec, call: &ToolCall, result: &ToolRes
                 tracing::warn!(hook = hook.name(), "observer hook `{}` timed out", hook.name());
             }
             NodeEnd::Panicked(panic) => {
-                tracing::error!(hook = hook.name(), panic, "observer hook `{}` panicked", hook.name());
+                tracing::error!(
+                    hook = hook.name(),
+                    panic,
+                    "observer hook `{}` panicked",
+                    hook.name()
+                );
             }
         }
     }
@@ -260,4 +316,3 @@ fn unknown_tool(turn: &Turn, name: &str) -> ToolResult {
     };
     ToolResult::failed(FailureCode::UnknownTool, message)
 }
-

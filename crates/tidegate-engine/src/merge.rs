@@ -50,7 +50,13 @@ pub(crate) async fn drive(turn: &mut Turn) -> Ending {
         }
         let ends = {
             let turn = &*turn;
-            run_wave(wave.clone(), turn.width(), |node| deadline(turn, node), |node| perform(turn, node)).await
+            run_wave(
+                wave.clone(),
+                turn.width(),
+                |node| deadline(turn, node),
+                |node| perform(turn, node),
+            )
+            .await
         };
         for (node, end) in wave.into_iter().zip(ends) {
             match merge(turn, node, end).await {
@@ -64,11 +70,16 @@ pub(crate) async fn drive(turn: &mut Turn) -> Ending {
 fn deadline(turn: &Turn, node: &Node) -> Duration {
     match node {
         Node::Call(planned) => {
-            let own = turn.server.get(&planned.call.name).map_or(0, |spec| spec.timeout_ms);
+            let own = turn
+                .server
+                .get(&planned.call.name)
+                .map_or(0, |spec| spec.timeout_ms);
             Duration::from_millis(own) + NODE_SLACK
         }
         Node::Plan(_) | Node::Repeat { .. } | Node::Unrunnable { .. } | Node::HandOver(_) => {
-            turn.deadline.saturating_duration_since(tokio::time::Instant::now()) + NODE_SLACK
+            turn.deadline
+                .saturating_duration_since(tokio::time::Instant::now())
+                + NODE_SLACK
         }
     }
 }
@@ -101,7 +112,10 @@ async fn merge(turn: &mut Turn, node: Node, end: NodeEnd<Done>) -> Result<Vec<No
                 },
                 NodeEnd::Panicked(panic) => {
                     tracing::error!(panic, tool = %planned.call.name, "a tool node panicked");
-                    ToolResult::failed(FailureCode::Internal, "the tool broke; the operator's log says how")
+                    ToolResult::failed(
+                        FailureCode::Internal,
+                        "the tool broke; the operator's log says how",
+                    )
                 }
             };
             merge_result(turn, &planned, &result);
@@ -116,9 +130,9 @@ async fn merge(turn: &mut Turn, node: Node, end: NodeEnd<Done>) -> Result<Vec<No
             Ok(Vec::new())
         }
         (Node::HandOver(calls), _) => Err(hand_over(turn, calls).await),
-        (Node::Plan(_), NodeEnd::Done(Done::Called(_) | Done::Merged)) => {
-            Err(Ending::Failed(RunError::Store("a node ended as another".to_owned())))
-        }
+        (Node::Plan(_), NodeEnd::Done(Done::Called(_) | Done::Merged)) => Err(Ending::Failed(
+            RunError::Store("a node ended as another".to_owned()),
+        )),
     }
 }
 
@@ -156,10 +170,16 @@ fn decline(turn: &mut Turn, call: &ToolCall, why: Unrunnable) {
     let options = turn.engine.options();
     let message = match why {
         Unrunnable::RoundFull => {
-            format!("not run: one reply may hold at most {} calls", options.calls_per_round_max)
+            format!(
+                "not run: one reply may hold at most {} calls",
+                options.calls_per_round_max
+            )
         }
         Unrunnable::TurnFull => {
-            format!("not run: the turn's limit of {} tool calls is met", options.calls_per_turn_max)
+            format!(
+                "not run: the turn's limit of {} tool calls is met",
+                options.calls_per_turn_max
+            )
         }
     };
     let text = ToolResult::failed(FailureCode::Budget, message).to_model_text();
@@ -167,7 +187,11 @@ fn decline(turn: &mut Turn, call: &ToolCall, why: Unrunnable) {
 }
 
 fn answer(turn: &mut Turn, call: &ToolCall, text: String) {
-    turn.messages.push(Message::Tool { call_id: call.id.clone(), name: call.name.clone(), text });
+    turn.messages.push(Message::Tool {
+        call_id: call.id.clone(),
+        name: call.name.clone(),
+        text,
+    });
 }
 
 /// Merges a reply of the model: books it, and decides what follows.
@@ -203,15 +227,20 @@ async fn merge_reply(turn: &mut Turn, plan: Plan, reply: Reply) -> Result<Vec<No
             turn.notes.push(Note::Format.message(""));
             Ok(vec![Node::Plan(Plan::Format)])
         }
-        Plan::Round | Plan::Format => Err(Ending::Finished { reason, outcome: Outcome::Answered }),
+        Plan::Round | Plan::Format => Err(Ending::Finished {
+            reason,
+            outcome: Outcome::Answered,
+        }),
         Plan::Last(outcome) => Err(Ending::Finished { reason, outcome }),
     }
 }
 
 /// The follow-ups of a reply with calls: each call in call order, then the planner or the hand-over.
 fn calls(turn: &mut Turn, reply: Reply) -> Vec<Node> {
-    let (mut for_client, for_server): (Vec<ToolCall>, Vec<ToolCall>) =
-        reply.calls.into_iter().partition(|call| turn.client.contains(&call.name));
+    let (mut for_client, for_server): (Vec<ToolCall>, Vec<ToolCall>) = reply
+        .calls
+        .into_iter()
+        .partition(|call| turn.client.contains(&call.name));
     if !turn.request.parallel_tool_calls {
         for_client.truncate(1);
     }
@@ -222,7 +251,10 @@ fn calls(turn: &mut Turn, reply: Reply) -> Vec<Node> {
         ran_anything |= !matches!(node, Node::Repeat { .. });
         nodes.push(node);
     }
-    turn.messages.push(planner::message(&reply.text, for_server.into_iter().chain(for_client.iter().cloned()).collect()));
+    turn.messages.push(planner::message(
+        &reply.text,
+        for_server.into_iter().chain(for_client.iter().cloned()).collect(),
+    ));
     if !for_client.is_empty() {
         nodes.push(Node::HandOver(for_client));
         return nodes;
@@ -246,9 +278,15 @@ fn place(turn: &mut Turn, index: usize, call: ToolCall) -> Node {
         return Node::Unrunnable { call, why };
     }
     // An unknown tool is answered without running anything, so it need not stand alone.
-    let effect = turn.server.get(&call.name).map_or(Effect::Read, |spec| spec.effect);
+    let effect = turn
+        .server
+        .get(&call.name)
+        .map_or(Effect::Read, |spec| spec.effect);
     let repeatable = effect.is_read_only()
-        && turn.server.get(&call.name).is_some_and(|spec| !spec.mode.is_control());
+        && turn
+            .server
+            .get(&call.name)
+            .is_some_and(|spec| !spec.mode.is_control());
     if !effect.is_read_only() {
         turn.repeats.invalidate();
     } else if repeatable {
@@ -277,7 +315,8 @@ fn next_plan(turn: &mut Turn) -> Node {
 /// set no limit of its own, it is asked again with a note; else the cut is passed on as `length`.
 async fn cut(turn: &mut Turn, plan: Plan, reply: Reply) -> Result<Vec<Node>, Ending> {
     let own_limit = turn.request.sampling.tokens_max.is_some();
-    if reply.text.is_empty() && !reply.shown && !own_limit && turn.counts.cut == 0 && turn.budget.has_round() {
+    if reply.text.is_empty() && !reply.shown && !own_limit && turn.counts.cut == 0 && turn.budget.has_round()
+    {
         turn.counts.cut += 1;
         turn.notes.push(Note::CutReply.message(""));
         return Ok(vec![Node::Plan(plan)]);
@@ -289,7 +328,10 @@ async fn cut(turn: &mut Turn, plan: Plan, reply: Reply) -> Result<Vec<Node>, End
             .show("[The answer was cut off by the model's token limit before it said anything; raise `engine.answer_tokens_max` or ask for less.]".to_owned())
             .await;
     }
-    Err(Ending::Finished { reason: FinishReason::Length, outcome: Outcome::Truncated })
+    Err(Ending::Finished {
+        reason: FinishReason::Length,
+        outcome: Outcome::Truncated,
+    })
 }
 
 /// An empty reply: asked once more, then said so.
@@ -307,7 +349,10 @@ async fn empty(turn: &mut Turn, plan: Plan) -> Result<Vec<Node>, Ending> {
         };
         turn.emitter.show(text).await;
     }
-    Err(Ending::Finished { reason: FinishReason::Stop, outcome: Outcome::Empty })
+    Err(Ending::Finished {
+        reason: FinishReason::Stop,
+        outcome: Outcome::Empty,
+    })
 }
 
 /// A model call that failed. Before anything was gathered the error is the answer; after tools have run, what
@@ -333,14 +378,23 @@ async fn broke_off(turn: &mut Turn, failure: RunError, shown: bool) -> Ending {
         | RunError::Store(_) => ("the model could not be reached again", Outcome::BackendError),
     };
     tracing::warn!(error = %failure, run.id = %turn.run_id, "a turn ended with a partial answer");
-    turn.emitter.show(format!("[This answer is incomplete: {why}. The last tool result was:]\n{head}")).await;
-    Ending::Finished { reason: FinishReason::Stop, outcome }
+    turn.emitter
+        .show(format!(
+            "[This answer is incomplete: {why}. The last tool result was:]\n{head}"
+        ))
+        .await;
+    Ending::Finished {
+        reason: FinishReason::Stop,
+        outcome,
+    }
 }
 
 /// Gives the client its calls. Server calls of the same reply have run; they are kept for the follow-up.
 async fn hand_over(turn: &mut Turn, calls: Vec<ToolCall>) -> Ending {
     let start = turn.messages.iter().rposition(|message| match message {
-        Message::Assistant { calls: issued, .. } => issued.iter().any(|call| calls.iter().any(|c| c.id == call.id)),
+        Message::Assistant { calls: issued, .. } => {
+            issued.iter().any(|call| calls.iter().any(|c| c.id == call.id))
+        }
         Message::Human { .. }
         | Message::ClientSystem { .. }
         | Message::Tool { .. }
@@ -365,5 +419,8 @@ async fn hand_over(turn: &mut Turn, calls: Vec<ToolCall>) -> Ending {
         }
     }
     turn.emitter.send(RunEvent::ClientCalls(calls)).await;
-    Ending::Finished { reason: FinishReason::ToolCalls, outcome: Outcome::ClientCalls }
+    Ending::Finished {
+        reason: FinishReason::ToolCalls,
+        outcome: Outcome::ClientCalls,
+    }
 }

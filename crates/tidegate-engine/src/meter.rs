@@ -107,7 +107,10 @@ fn message_bytes(message: &Message) -> usize {
             .sum(),
         Message::Assistant { text, calls } => {
             text.len()
-                + calls.iter().map(|call| call.name.len() + call.arguments.to_json().len()).sum::<usize>()
+                + calls
+                    .iter()
+                    .map(|call| call.name.len() + call.arguments.to_json().len())
+                    .sum::<usize>()
         }
         Message::ClientSystem { text }
         | Message::Tool { text, .. }

@@ -58,6 +58,9 @@ impl Note {
                     .to_owned()
             }
         };
-        Message::Harness { note: self.id().to_owned(), text }
+        Message::Harness {
+            note: self.id().to_owned(),
+            text,
+        }
     }
 }

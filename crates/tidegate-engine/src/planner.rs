@@ -76,7 +76,12 @@ pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
         return Reply::failed(failure);
     }
     let silent = plan == Plan::Round && turn.formats_apart();
-    let stream = match turn.engine.model().ask(request).await {
+    // The journal is opened beside the first call; nothing of an answer is shown before both are there.
+    let (opened, asked) = tokio::join!(turn.opened.clone(), turn.engine.model().ask(request));
+    if let Err(failure) = opened {
+        return Reply::failed(failure);
+    }
+    let stream = match asked {
         Ok(stream) => stream,
         Err(error) => {
             // No byte of an answer has arrived: nothing was spent.
@@ -124,9 +129,10 @@ async fn reserve(turn: &Turn, day: Date, estimate_tokens: u64) -> Result<(), Run
     let (key_id, limit) = (&turn.caller.key_id, turn.caller.tokens_per_day);
     match engine.ledger().reserve(key_id, day, limit, estimate_tokens).await {
         Ok(()) => Ok(()),
-        Err(LedgerError::QuotaSpent { limit_tokens }) => {
-            Err(RunError::QuotaSpent { limit_tokens, retry_after_s: engine.seconds_left_today() })
-        }
+        Err(LedgerError::QuotaSpent { limit_tokens }) => Err(RunError::QuotaSpent {
+            limit_tokens,
+            retry_after_s: engine.seconds_left_today(),
+        }),
         Err(LedgerError::Store(error)) => Err(error.into()),
     }
 }
@@ -138,7 +144,10 @@ fn visible(turn: &Turn) -> Visible {
         return Visible::AllButReasoning;
     }
     let names = turn.server.keys().chain(&turn.client).cloned().collect();
-    Visible::NoMarkup { names, dialect: Dialect::default() }
+    Visible::NoMarkup {
+        names,
+        dialect: Dialect::default(),
+    }
 }
 
 /// What was heard of a reply before it ended or broke off.
@@ -164,7 +173,13 @@ impl<'a> Listener<'a> {
         Self {
             turn,
             silent,
-            heard: Heard { raw: String::new(), calls: Vec::new(), end: None, error: None, shown: false },
+            heard: Heard {
+                raw: String::new(),
+                calls: Vec::new(),
+                end: None,
+                error: None,
+                shown: false,
+            },
         }
     }
 
@@ -207,7 +222,9 @@ impl<'a> Listener<'a> {
         let rest = filter.finish();
         self.show(rest).await;
         if self.heard.end.is_none() && self.heard.error.is_none() {
-            self.heard.error = Some(ModelError::Malformed("the answer broke off before its end".into()));
+            self.heard.error = Some(ModelError::Malformed(
+                "the answer broke off before its end".into(),
+            ));
         }
         self.heard
     }
@@ -223,7 +240,9 @@ impl<'a> Listener<'a> {
 
 /// Turns what was heard into a reply: one parser for native and written calls, one set of ids.
 fn finish(turn: &Turn, plan: Plan, heard: Heard, meter: Meter) -> Reply {
-    let (reason, reported) = heard.end.map_or((None, None), |(reason, usage)| (Some(reason), usage));
+    let (reason, reported) = heard
+        .end
+        .map_or((None, None), |(reason, usage)| (Some(reason), usage));
     let usage = meter.settle(reported);
     let mut text = strip_reasoning(&heard.raw);
     let (mut calls, mut unknown) = (heard.calls, Vec::new());
@@ -263,5 +282,8 @@ fn finish(turn: &Turn, plan: Plan, heard: Heard, meter: Meter) -> Reply {
 
 /// The assistant's message that stands for a reply in the history.
 pub(crate) fn message(text: &str, calls: Vec<ToolCall>) -> Message {
-    Message::Assistant { text: text.to_owned(), calls }
+    Message::Assistant {
+        text: text.to_owned(),
+        calls,
+    }
 }

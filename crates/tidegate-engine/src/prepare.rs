@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, atomic::AtomicUsize},
 };
 
+use futures_util::{FutureExt as _, future};
 use tidegate_core::{
     id::{CallId, RunId},
     message::{Message, Source, last_human_text},
@@ -53,20 +54,34 @@ pub(crate) async fn turn(
     let scene = scene(engine, &request, human.as_deref()).await?;
 
     let messages = std::mem::take(&mut request.messages);
-    let messages = messages.into_iter().filter(|message| message.source() != Source::ClientSystem).collect();
+    let messages = messages
+        .into_iter()
+        .filter(|message| message.source() != Source::ClientSystem)
+        .collect();
     let messages = with_held(engine, &request, messages).await;
-    let client: HashSet<String> = request.client_tools.iter().map(|tool| tool.name.clone()).collect();
+    let client: HashSet<String> = request
+        .client_tools
+        .iter()
+        .map(|tool| tool.name.clone())
+        .collect();
     let offered = offered(&request, &scene);
     check_choice(&request.tool_choice, &offered)?;
     let caller = Arc::new(request.caller.clone());
     let mode = engine.mode_of(&caller, request.mode);
     let turn = Turn {
         run_id,
-        session: Session { caller: Arc::clone(&caller), mode },
+        session: Session {
+            caller: Arc::clone(&caller),
+            mode,
+        },
         caller,
         model,
         system: scene.prompt.text(),
-        server: scene.server.into_iter().map(|spec| (spec.name.clone(), spec)).collect::<BTreeMap<_, _>>(),
+        server: scene
+            .server
+            .into_iter()
+            .map(|spec| (spec.name.clone(), spec))
+            .collect::<BTreeMap<_, _>>(),
         client,
         offered,
         messages,
@@ -80,6 +95,7 @@ pub(crate) async fn turn(
         counts: Counts::default(),
         effects_in_flight: AtomicUsize::new(0),
         capability_report: scene.report,
+        opened: future::ready(Ok(())).boxed().shared(),
         engine: Arc::clone(engine),
         request,
     };
@@ -117,7 +133,11 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
         }
         None => routing::Decision::default(),
     };
-    let hidden: HashSet<&str> = request.client_tools.iter().map(|tool| tool.name.as_str()).collect();
+    let hidden: HashSet<&str> = request
+        .client_tools
+        .iter()
+        .map(|tool| tool.name.as_str())
+        .collect();
     let allowed = engine.tools_of(&request.caller);
     let composer = &engine.parts().composer;
     let subject = |tools| Subject {
@@ -130,14 +150,18 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
     };
     // A question about the agent is answered from what is on the disk now; otherwise composing has just read it.
     let report = if routing.about_agent {
-        Some(capabilities::report(subject(&allowed), &composer.skills_now().await))
+        Some(capabilities::report(subject(&allowed), &composer.skills_now()))
     } else {
         None
     };
     let mut server: Vec<Arc<ToolSpec>> = if routing.about_agent {
         Vec::new()
     } else {
-        allowed.iter().filter(|spec| !hidden.contains(spec.name.as_str())).cloned().collect()
+        allowed
+            .iter()
+            .filter(|spec| !hidden.contains(spec.name.as_str()))
+            .cloned()
+            .collect()
     };
     let client_system: Vec<String> = request
         .messages
@@ -154,12 +178,19 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
         capability_report: report.as_deref(),
         recalled: None,
     };
-    let prompt = composer.compose(&input).await.map_err(|fault| RunError::Prompt(fault.to_string()))?;
+    let prompt = composer
+        .compose(&input)
+        .map_err(|fault| RunError::Prompt(fault.to_string()))?;
     let report = report.unwrap_or_else(|| capabilities::report(subject(&allowed), &composer.skills()));
     if let Some(narrowed) = prompt.skill.as_ref().and_then(|skill| skill.tools.as_ref()) {
         server.retain(|spec| spec.mode.is_control() || narrowed.contains(&spec.name));
     }
-    Ok(Scene { prompt, routing, server, report })
+    Ok(Scene {
+        prompt,
+        routing,
+        server,
+        report,
+    })
 }
 
 /// The client's tools first, then the server's. A question about the agent itself is answered without any,
@@ -169,7 +200,11 @@ fn offered(request: &RunRequest, scene: &Scene) -> Vec<ToolSchema> {
         ToolChoice::Required | ToolChoice::Named(_) => true,
         ToolChoice::Auto | ToolChoice::None => false,
     };
-    let client = request.client_tools.iter().filter(|_| !scene.routing.about_agent || insists).cloned();
+    let client = request
+        .client_tools
+        .iter()
+        .filter(|_| !scene.routing.about_agent || insists)
+        .cloned();
     let server = scene.server.iter().map(|spec| ToolSchema {
         name: spec.name.clone(),
         description: spec.description.clone(),
@@ -181,15 +216,18 @@ fn offered(request: &RunRequest, scene: &Scene) -> Vec<ToolSchema> {
 
 fn check_choice(choice: &ToolChoice, offered: &[ToolSchema]) -> Result<(), RunError> {
     let invalid = |message: String| {
-        Err(RunError::Invalid { param: Some("tool_choice".to_owned()), message })
+        Err(RunError::Invalid {
+            param: Some("tool_choice".to_owned()),
+            message,
+        })
     };
     match choice {
         ToolChoice::Required if offered.is_empty() => {
             invalid("`tool_choice` is `required`, but no tools are available to this request".to_owned())
         }
-        ToolChoice::Named(name) if !offered.iter().any(|tool| tool.name == *name) => {
-            invalid(format!("`tool_choice` names the tool `{name}`, which this request does not offer"))
-        }
+        ToolChoice::Named(name) if !offered.iter().any(|tool| tool.name == *name) => invalid(format!(
+            "`tool_choice` names the tool `{name}`, which this request does not offer"
+        )),
         ToolChoice::Auto | ToolChoice::None | ToolChoice::Required | ToolChoice::Named(_) => Ok(()),
     }
 }
@@ -197,10 +235,12 @@ fn check_choice(choice: &ToolChoice, offered: &[ToolSchema]) -> Result<(), RunEr
 /// Puts what was held of a mixed turn back where the client's copy of it stands: the server calls with their
 /// results, which the client never saw. What is gone is gone; the turn then goes on with what the client sent.
 async fn with_held(engine: &Arc<Engine>, request: &RunRequest, messages: Vec<Message>) -> Vec<Message> {
-    let Some((at, ids)) = last_calls(&messages) else { return messages };
-    let answered = messages.get(at + 1..).is_some_and(|rest| {
-        rest.iter().any(|message| message.source() == Source::Tool)
-    });
+    let Some((at, ids)) = last_calls(&messages) else {
+        return messages;
+    };
+    let answered = messages
+        .get(at + 1..)
+        .is_some_and(|rest| rest.iter().any(|message| message.source() == Source::Tool));
     if !answered {
         return messages;
     }
@@ -222,15 +262,19 @@ async fn with_held(engine: &Arc<Engine>, request: &RunRequest, messages: Vec<Mes
 
 /// The last assistant message that carries calls: where it stands, and the ids.
 fn last_calls(messages: &[Message]) -> Option<(usize, Vec<CallId>)> {
-    messages.iter().enumerate().rev().find_map(|(at, message)| match message {
-        Message::Assistant { calls, .. } if !calls.is_empty() => {
-            Some((at, calls.iter().map(|call| call.id.clone()).collect()))
-        }
-        Message::Assistant { .. }
-        | Message::Human { .. }
-        | Message::ClientSystem { .. }
-        | Message::Tool { .. }
-        | Message::Harness { .. }
-        | Message::Recalled { .. } => None,
-    })
+    messages
+        .iter()
+        .enumerate()
+        .rev()
+        .find_map(|(at, message)| match message {
+            Message::Assistant { calls, .. } if !calls.is_empty() => {
+                Some((at, calls.iter().map(|call| call.id.clone()).collect()))
+            }
+            Message::Assistant { .. }
+            | Message::Human { .. }
+            | Message::ClientSystem { .. }
+            | Message::Tool { .. }
+            | Message::Harness { .. }
+            | Message::Recalled { .. } => None,
+        })
 }

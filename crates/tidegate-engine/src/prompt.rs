@@ -193,12 +193,10 @@ impl Composer {
         }
     }
 
-    /// Composes the prompt of one request. The files are read anew, on a blocking thread.
-    pub async fn compose(&self, input: &ComposeInput<'_>) -> Result<Prompt, PromptFault> {
-        let reader = Arc::clone(&self.reader);
-        let sources = tokio::task::spawn_blocking(move || reader.read())
-            .await
-            .map_err(|error| PromptFault::Broken(error.to_string()))??;
+    /// Composes the prompt of one request. The files are read anew, and where the request is: they are few, small
+    /// and in the page cache, and reading them takes less time than waking a thread that could do it.
+    pub fn compose(&self, input: &ComposeInput<'_>) -> Result<Prompt, PromptFault> {
+        let sources = self.reader.read()?;
         Ok(self.join(sources, input))
     }
 
@@ -212,12 +210,9 @@ impl Composer {
     }
 
     /// Names and one-line descriptions of the enabled skills, read now, on a blocking thread.
-    pub async fn skills_now(&self) -> Vec<(String, String)> {
-        let reader = Arc::clone(&self.reader);
-        // Should the reading break off, what was known before is still the best answer.
-        match tokio::task::spawn_blocking(move || reader.skills()).await {
-            Ok(_) | Err(_) => self.skills(),
-        }
+    pub fn skills_now(&self) -> Vec<(String, String)> {
+        self.reader.skills();
+        self.skills()
     }
 
     /// What is wrong with the files now, as sentences that name no folder.

@@ -39,7 +39,11 @@ impl Results {
         self.count += 1;
         let handle = format!("r{}", self.count);
         self.bytes += text.len();
-        self.kept.push_back(Stored { handle: handle.clone(), tool: tool.to_owned(), text });
+        self.kept.push_back(Stored {
+            handle: handle.clone(),
+            tool: tool.to_owned(),
+            text,
+        });
         while self.kept.len() > RESULTS_MAX || (self.bytes > RESULTS_BYTES_MAX && self.kept.len() > 1) {
             if let Some(oldest) = self.kept.pop_front() {
                 self.bytes -= oldest.text.len();
@@ -63,7 +67,9 @@ impl Results {
 
     /// The start of the newest result, for an answer that has nothing better.
     pub(crate) fn newest_head(&self, chars_max: usize) -> Option<String> {
-        self.kept.back().map(|stored| stored.text.chars().take(chars_max).collect())
+        self.kept
+            .back()
+            .map(|stored| stored.text.chars().take(chars_max).collect())
     }
 }
 
@@ -74,7 +80,10 @@ pub(crate) fn window(stored: &Stored, offset: usize, length: Option<usize>) -> S
     let length = length.unwrap_or(WINDOW_CHARS).min(WINDOW_CHARS);
     let text: String = stored.text.chars().skip(offset).take(length).collect();
     let end = offset + text.chars().count();
-    format!("[{} of `{}`, characters {offset} to {end} of {total}]\n{text}", stored.handle, stored.tool)
+    format!(
+        "[{} of `{}`, characters {offset} to {end} of {total}]\n{text}",
+        stored.handle, stored.tool
+    )
 }
 
 /// Cuts a text for the model; the note says how to get the rest.
@@ -121,8 +130,14 @@ impl Repeats {
 
 /// Name and arguments with sorted keys; `None` for arguments that are no object.
 fn key(call: &ToolCall) -> Option<String> {
-    let Arguments::Object(map) = &call.arguments else { return None };
-    Some(format!("{}\u{0}{}", call.name, canonical(&serde_json::Value::Object(map.clone()))))
+    let Arguments::Object(map) = &call.arguments else {
+        return None;
+    };
+    Some(format!(
+        "{}\u{0}{}",
+        call.name,
+        canonical(&serde_json::Value::Object(map.clone()))
+    ))
 }
 
 /// JSON with the keys of every object sorted.
@@ -180,7 +195,10 @@ mod tests {
         let stored = results.find(Some("r1")).unwrap();
         assert!(window(stored, 90, None).ends_with(&format!("\n{}", "é".repeat(10))));
         assert!(window(stored, 1000, None).contains("characters 100 to 100 of 100"));
-        assert_eq!(results.find(Some("r9")).map(|stored| stored.handle.as_str()), None);
+        assert_eq!(
+            results.find(Some("r9")).map(|stored| stored.handle.as_str()),
+            None
+        );
     }
 
     #[test]

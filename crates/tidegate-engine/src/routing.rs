@@ -223,9 +223,10 @@ impl RoutingGate {
             return decision;
         }
         let mut terms = Vec::new();
-        if let Some(question) = short(text, options.chars_max, options.words_max)
-            && let Some(files) = self.files().await
-        {
+        if let Some(question) = short(text, options.chars_max, options.words_max) {
+            // Read where the request is: small files in the page cache take less time than waking a thread. Only
+            // an edit of the rules costs more, once.
+            let files = self.reader.read();
             terms = files.vocabulary.found(question);
             decision.excluded_by = terms.first().cloned();
             if let Some(rule) = files.rules.find(question) {
@@ -255,18 +256,6 @@ impl RoutingGate {
     pub fn check(&self) -> Vec<String> {
         self.reader.read();
         self.faults()
-    }
-
-    /// The files as they are now, read and, where they changed, compiled on a blocking thread.
-    async fn files(&self) -> Option<Files> {
-        let reader = Arc::clone(&self.reader);
-        match tokio::task::spawn_blocking(move || reader.read()).await {
-            Ok(files) => Some(files),
-            Err(error) => {
-                tracing::error!(%error, "the routing files could not be read; the question goes on with its tools");
-                None
-            }
-        }
     }
 
     /// The second tier. A slow or dead embedder costs a request one time limit, and the next ones nothing

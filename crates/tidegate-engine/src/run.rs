@@ -37,7 +37,7 @@ use crate::{
     prepare::{self, Prepared},
     prompt::Composer,
     routing::RoutingGate,
-    turn::{Ending, Turn},
+    turn::{Ending, Opening, Turn},
 };
 
 /// The answer to a request for the prompt's text. Fixed, so that it can be tested and gives nothing away.
@@ -108,7 +108,10 @@ impl Run {
 impl Engine {
     /// Plugs the engine in.
     pub fn new(parts: Parts) -> Self {
-        Self { parts, turns: Mutex::default() }
+        Self {
+            parts,
+            turns: Mutex::default(),
+        }
     }
 
     /// Opens a run and works on it in a tracked task. An error here means that no run was opened.
@@ -138,7 +141,7 @@ impl Engine {
             stage: Stage::BeforeModel { round: 1 },
             state: turn.state(None),
         };
-        self.parts.runs.open(&record, &first).await?;
+        turn.opened = self.opening(record.clone(), first);
 
         let cancel = self.parts.shutdown.child_token();
         let guard = match on_disconnect {
@@ -153,7 +156,19 @@ impl Engine {
             }
             .instrument(span),
         );
-        Ok(Run { id: run_id, events, _cancel: guard })
+        Ok(Run {
+            id: run_id,
+            events,
+            _cancel: guard,
+        })
+    }
+
+    /// Opens the journal, once somebody waits for it.
+    fn opening(self: &Arc<Self>, record: RunRecord, first: Checkpoint) -> Opening {
+        let engine = Arc::clone(self);
+        async move { Ok(engine.parts.runs.open(&record, &first).await?) }
+            .boxed()
+            .shared()
     }
 
     /// The parts of the prompt that a request of this caller would get, and why: for `tidegate prompt`.
@@ -180,14 +195,23 @@ impl Engine {
             .tools
             .specs()
             .iter()
-            .filter(|spec| caller.tools.as_ref().is_none_or(|names| names.contains(&spec.name)))
+            .filter(|spec| {
+                caller
+                    .tools
+                    .as_ref()
+                    .is_none_or(|names| names.contains(&spec.name))
+            })
             .cloned()
             .collect()
     }
 
     /// The effective mode of a request.
     pub fn mode_of(&self, caller: &Caller, requested: Option<Mode>) -> Mode {
-        effective_mode(caller.mode_ceiling, self.parts.options.default_permission_mode, requested)
+        effective_mode(
+            caller.mode_ceiling,
+            self.parts.options.default_permission_mode,
+            requested,
+        )
     }
 
     fn take_slot(self: &Arc<Self>, key_id: &KeyId) -> Result<Slot, RunError> {
@@ -198,7 +222,10 @@ impl Engine {
             return Err(RunError::TooManyTurns { turns_max });
         }
         *count += 1;
-        Ok(Slot { engine: Arc::clone(self), key_id: key_id.clone() })
+        Ok(Slot {
+            engine: Arc::clone(self),
+            key_id: key_id.clone(),
+        })
     }
 
     pub(crate) fn parts(&self) -> &Parts {
@@ -232,7 +259,9 @@ impl Engine {
             .and_then(|date| date.to_zoned_datetime(zone))
             .map(|zoned| zoned.timestamp());
         midnight.map_or(86_400, |midnight| {
-            u64::try_from(midnight.as_second() - now.as_second()).unwrap_or(1).max(1)
+            u64::try_from(midnight.as_second() - now.as_second())
+                .unwrap_or(1)
+                .max(1)
         })
     }
 
@@ -307,9 +336,17 @@ enum Stop {
 
 /// Works on a turn to its end and closes its journal, on every way out.
 async fn work(mut turn: Turn, refused: bool, cancel: CancellationToken) {
+    let opened = turn.opened.clone();
     let stop = if refused {
+        if let Err(error) = opened.clone().await {
+            turn.emitter.send(RunEvent::Failed(error)).await;
+            return;
+        }
         turn.emitter.show(SECRECY_REFUSAL.to_owned()).await;
-        Stop::Ended(Ending::Finished { reason: FinishReason::Stop, outcome: Outcome::RefusedPreflight })
+        Stop::Ended(Ending::Finished {
+            reason: FinishReason::Stop,
+            outcome: Outcome::RefusedPreflight,
+        })
     } else {
         let deadline = turn.deadline;
         let driven = AssertUnwindSafe(merge::drive(&mut turn)).catch_unwind();
@@ -333,13 +370,21 @@ async fn work(mut turn: Turn, refused: bool, cancel: CancellationToken) {
             Ending::Failed(RunError::Store("the turn broke".to_owned()))
         }
     };
+    // A run that was cancelled at once may not have been opened yet; one that cannot be opened has no end either.
+    if let Err(error) = opened.await {
+        turn.emitter.send(RunEvent::Failed(error)).await;
+        return;
+    }
     close(&turn, ending).await;
 }
 
 /// The turn's own time limit: what was shown stands as a cut answer, what was gathered is given, else it is an error.
 async fn out_of_time(turn: &Turn) -> Ending {
     let after_ms = turn.engine.options().turn_timeout_ms;
-    let cut = Ending::Finished { reason: FinishReason::Length, outcome: Outcome::BudgetExceeded };
+    let cut = Ending::Finished {
+        reason: FinishReason::Length,
+        outcome: Outcome::BudgetExceeded,
+    };
     if turn.emitter.has_shown() {
         return cut;
     }
@@ -360,9 +405,10 @@ async fn out_of_time(turn: &Turn) -> Ending {
 async fn close(turn: &Turn, ending: Ending) {
     let in_flight = turn.effects_in_flight.load(Ordering::SeqCst) > 0;
     let (state, outcome) = match &ending {
-        Ending::Finished { outcome: Outcome::ClientCalls, .. } => {
-            (RunState::AwaitingClient, Outcome::ClientCalls.name())
-        }
+        Ending::Finished {
+            outcome: Outcome::ClientCalls,
+            ..
+        } => (RunState::AwaitingClient, Outcome::ClientCalls.name()),
         Ending::Finished { outcome, .. } => (RunState::Completed, outcome.name()),
         Ending::Failed(_) if in_flight => (RunState::Indeterminate, "interrupted_side_effect"),
         Ending::Failed(RunError::Cancelled) => (RunState::Cancelled, "cancelled"),
@@ -382,7 +428,11 @@ async fn close(turn: &Turn, ending: Ending) {
         Ending::Finished { reason, outcome } => RunEvent::Finished(turn.finished(reason, outcome)),
         Ending::Failed(error) => RunEvent::Failed(error),
     };
-    tracing::debug!(outcome, shown_bytes = turn.emitter.shown_bytes(), "run ended: {outcome}");
+    tracing::debug!(
+        outcome,
+        shown_bytes = turn.emitter.shown_bytes(),
+        "run ended: {outcome}"
+    );
     turn.emitter.send(event).await;
 }
 

@@ -20,17 +20,26 @@ pub(crate) struct Verdict {
 impl Verdict {
     /// It ran.
     pub(crate) fn allowed() -> Self {
-        Self { decision: "allowed", reason: None }
+        Self {
+            decision: "allowed",
+            reason: None,
+        }
     }
 
     /// It did not run.
     pub(crate) fn refused(reason: &'static str) -> Self {
-        Self { decision: "refused", reason: Some(reason) }
+        Self {
+            decision: "refused",
+            reason: Some(reason),
+        }
     }
 
     /// It did not run; a person could allow it.
     pub(crate) fn asked(reason: &'static str) -> Self {
-        Self { decision: "needs_approval", reason: Some(reason) }
+        Self {
+            decision: "needs_approval",
+            reason: Some(reason),
+        }
     }
 
     /// Whether it ran.

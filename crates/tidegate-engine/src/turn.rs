@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use futures_util::future::{BoxFuture, Shared};
 use tidegate_core::{
     caller::Caller,
     id::{CallId, RunId},
@@ -75,9 +76,14 @@ pub(crate) struct Turn {
     pub(crate) counts: Counts,
     /// Side effects that were started and have not reported.
     pub(crate) effects_in_flight: AtomicUsize,
-    /// Model calls that were started, for estimates.
+    /// What the agent can do, for `describe_capabilities`.
     pub(crate) capability_report: String,
+    /// The opening of the journal. It goes on beside the first model call; nothing is shown before it is done.
+    pub(crate) opened: Opening,
 }
+
+/// A write that is under way, for whoever needs to know that it is done.
+pub(crate) type Opening = Shared<BoxFuture<'static, Result<(), RunError>>>;
 
 /// Corrections already given in this turn: each kind is bounded.
 #[derive(Debug, Default)]
@@ -91,7 +97,10 @@ pub(crate) struct Counts {
 impl Turn {
     /// What a runner may know about this turn.
     pub(crate) fn tool_context(&self) -> ToolContext {
-        ToolContext { run_id: self.run_id.clone(), caller: Arc::clone(&self.caller) }
+        ToolContext {
+            run_id: self.run_id.clone(),
+            caller: Arc::clone(&self.caller),
+        }
     }
 
     /// The schemas offered for this kind of model call.
@@ -113,7 +122,11 @@ impl Turn {
 
     /// Whether the model may issue several server calls that run side by side.
     pub(crate) fn width(&self) -> usize {
-        if self.request.parallel_tool_calls { self.engine.options().parallel_reads_max } else { 1 }
+        if self.request.parallel_tool_calls {
+            self.engine.options().parallel_reads_max
+        } else {
+            1
+        }
     }
 
     /// An id for a call: the model's own where it is usable and new, else a fresh one.
@@ -129,7 +142,11 @@ impl Turn {
                 | Message::Harness { .. }
                 | Message::Recalled { .. } => false,
             });
-        if used { CallId::generate(self.engine.entropy()) } else { id }
+        if used {
+            CallId::generate(self.engine.entropy())
+        } else {
+            id
+        }
     }
 
     /// Writes a line of the journal; on return it survives the end of the process.
@@ -138,7 +155,11 @@ impl Turn {
             Stage::BeforeModel { .. } | Stage::BeforeEffect { .. } => self.state(current),
             Stage::AfterEffect { .. } | Stage::End => None,
         };
-        let checkpoint = Checkpoint { at: self.engine.now(), stage, state: carried };
+        let checkpoint = Checkpoint {
+            at: self.engine.now(),
+            stage,
+            state: carried,
+        };
         Ok(self.engine.runs().checkpoint(&self.run_id, &checkpoint).await?)
     }
 
@@ -165,7 +186,9 @@ impl Turn {
     /// Notes that a side effect starts; until the guard is settled it counts as in flight.
     pub(crate) fn effect_started(&self) -> EffectGuard<'_> {
         self.effects_in_flight.fetch_add(1, Ordering::SeqCst);
-        EffectGuard { in_flight: &self.effects_in_flight }
+        EffectGuard {
+            in_flight: &self.effects_in_flight,
+        }
     }
 
     /// The last event of a finished turn.
@@ -207,7 +230,11 @@ fn weight(message: &Message) -> usize {
             })
             .sum(),
         Message::Assistant { text, calls } => {
-            text.len() + calls.iter().map(|call| call.arguments.to_json().len()).sum::<usize>()
+            text.len()
+                + calls
+                    .iter()
+                    .map(|call| call.arguments.to_json().len())
+                    .sum::<usize>()
         }
         Message::ClientSystem { text }
         | Message::Tool { text, .. }

@@ -90,7 +90,11 @@ mod tests {
     }
 
     fn paused() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap()
     }
 
     proptest! {
@@ -129,11 +133,16 @@ mod tests {
         let (running, widest) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let elapsed = paused().block_on(async {
             let start = tokio::time::Instant::now();
-            run_wave(vec![(); 32], 16, |()| Duration::from_secs(9), |()| async {
-                widest.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                running.fetch_sub(1, Ordering::SeqCst);
-            })
+            run_wave(
+                vec![(); 32],
+                16,
+                |()| Duration::from_secs(9),
+                |()| async {
+                    widest.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    running.fetch_sub(1, Ordering::SeqCst);
+                },
+            )
             .await;
             start.elapsed()
         });

@@ -30,7 +30,9 @@ pub enum SetupError {
     #[error("{0}")]
     Provider(String),
     /// A setting names a provider that is not configured.
-    #[error("{setting} names the provider `{provider}`, which is not configured; add it under [models.providers.NAME]")]
+    #[error(
+        "{setting} names the provider `{provider}`, which is not configured; add it under [models.providers.NAME]"
+    )]
     UnknownProvider {
         /// The setting.
         setting: String,

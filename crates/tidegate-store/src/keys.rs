@@ -59,20 +59,29 @@ const TOUCH: &str = "UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0
 #[async_trait]
 impl KeyStore for Store {
     async fn find(&self, id: &KeyId) -> Result<Option<KeyRecord>, StoreError> {
-        sqlx::query(FIND)
+        let mark = self.key_cache().mark();
+        if let Some(key) = self.key_cache().find(id, mark) {
+            return Ok(Some(key));
+        }
+        let found = sqlx::query(FIND)
             .bind(id.as_str().to_owned())
             .fetch_optional(self.readers())
             .await
             .and_then(|found| found.as_ref().map(record).transpose())
-            .map_err(failed("reading a key"))
+            .map_err(failed("reading a key"))?;
+        // Only keys that exist are kept: what a stranger asks for is not.
+        if let Some(key) = &found {
+            self.key_cache().keep(key, mark);
+        }
+        Ok(found)
     }
 
     async fn insert(&self, key: &KeyRecord) -> Result<(), StoreError> {
-        self.writer().run(Insert { key: key.clone() }).await
+        self.changing_keys(Insert { key: key.clone() }).await
     }
 
     async fn insert_first(&self, key: &KeyRecord) -> Result<bool, StoreError> {
-        self.writer().run(InsertFirst { key: key.clone() }).await
+        self.changing_keys(InsertFirst { key: key.clone() }).await
     }
 
     /// A page after a key that is gone is empty.
@@ -96,12 +105,11 @@ impl KeyStore for Store {
     }
 
     async fn set_policy(&self, id: &KeyId, policy: &KeyPolicy) -> Result<Option<KeyRecord>, StoreError> {
-        self.writer()
-            .run(SetPolicy {
-                id: id.clone(),
-                policy: policy.clone(),
-            })
-            .await
+        self.changing_keys(SetPolicy {
+            id: id.clone(),
+            policy: policy.clone(),
+        })
+        .await
     }
 
     async fn rotate(
@@ -110,17 +118,16 @@ impl KeyStore for Store {
         new: HashedKey,
         old_valid_until: Timestamp,
     ) -> Result<Option<KeyRecord>, StoreError> {
-        self.writer()
-            .run(Rotate {
-                id: id.clone(),
-                new,
-                old_valid_until,
-            })
-            .await
+        self.changing_keys(Rotate {
+            id: id.clone(),
+            new,
+            old_valid_until,
+        })
+        .await
     }
 
     async fn delete(&self, id: &KeyId) -> Result<bool, StoreError> {
-        self.writer().run(Delete { id: id.clone() }).await
+        self.changing_keys(Delete { id: id.clone() }).await
     }
 
     fn touch(&self, id: &KeyId, at: Timestamp) {

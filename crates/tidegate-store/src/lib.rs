@@ -23,6 +23,7 @@
 mod error;
 mod files;
 mod held;
+mod key_cache;
 mod keys;
 mod ledger;
 mod options;

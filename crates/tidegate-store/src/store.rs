@@ -23,6 +23,7 @@ use tidegate_core::{
 use crate::{
     error::{Error, failed},
     files,
+    key_cache::KeyCache,
     keys::Touch,
     ledger::Book,
     options::Options,
@@ -52,6 +53,7 @@ struct Inner {
     writer: Writer,
     book: Book,
     uses: Mutex<HashMap<KeyId, Timestamp>>,
+    key_cache: KeyCache,
     daemon: OnceLock<File>,
     was_erased: AtomicBool,
 }
@@ -106,6 +108,7 @@ impl Store {
             uses: Mutex::default(),
             daemon: OnceLock::new(),
             was_erased: AtomicBool::new(false),
+            key_cache: KeyCache::new(&options.path),
             clock,
             options,
         };
@@ -115,6 +118,20 @@ impl Store {
         store.expect_days().await.map_err(refused)?;
         let worker = Worker::new(store.clone(), queue, connection, maintenance, flush_interval);
         Ok((store, worker))
+    }
+
+    pub(crate) fn key_cache(&self) -> &KeyCache {
+        &self.inner.key_cache
+    }
+
+    /// Runs a command that changes keys, and tells every process before it is acknowledged.
+    pub(crate) async fn changing_keys<C: Command>(&self, command: C) -> Result<C::Output, StoreError> {
+        let output = self.writer().run(command).await?;
+        if let Err(error) = self.key_cache().changed() {
+            // The change stands; other processes see it when what they have kept runs out.
+            tracing::warn!(%error, "a change of keys could not be announced; it takes effect within a second");
+        }
+        Ok(output)
     }
 
     /// Makes this process the database's daemon, until all handles are gone or it ends; an error where

@@ -47,7 +47,10 @@ async fn a_client_that_leaves_stops_the_upstream_within_a_second_and_tokens_so_f
         if tokens > 0 {
             break;
         }
-        assert!(std::time::Instant::now() < deadline, "no tokens were booked: {usage}");
+        assert!(
+            std::time::Instant::now() < deadline,
+            "no tokens were booked: {usage}"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -75,14 +78,23 @@ async fn a_key_may_ask_for_runs_to_finish() {
     let key = daemon
         .make_key(json!({"name": "f", "scopes": ["chat"], "on_disconnect": "finish"}))
         .await;
-    daemon.upstream.push(Reply::text("a long story that goes on").chunk_chars(2).delay_chunk_ms(50));
+    daemon.upstream.push(
+        Reply::text("a long story that goes on")
+            .chunk_chars(2)
+            .delay_chunk_ms(50),
+    );
     let response = Chat::new(&daemon, "go").key(&key).stream().open().await;
     let run = response.headers()["x-run-id"].to_str().unwrap().to_owned();
     drop(response);
     let deadline = std::time::Instant::now() + SOON;
     loop {
-        let answer =
-            daemon.client.get(daemon.url(&format!("/v1/runs/{run}"))).bearer_auth(&key).send().await.unwrap();
+        let answer = daemon
+            .client
+            .get(daemon.url(&format!("/v1/runs/{run}")))
+            .bearer_auth(&key)
+            .send()
+            .await
+            .unwrap();
         let body: Value = answer.json().await.unwrap();
         if body["status"] == "completed" {
             break;
@@ -104,6 +116,10 @@ async fn a_stop_ends_streams_with_a_proper_last_event() {
     let (text, ended) = tokio::join!(response.text(), daemon.terminate(SOON));
     let text = text.unwrap();
     assert!(ended, "the daemon did not stop in time");
-    assert!(text.trim_end().ends_with("data: [DONE]"), "{}", &text[text.len().saturating_sub(300)..]);
+    assert!(
+        text.trim_end().ends_with("data: [DONE]"),
+        "{}",
+        &text[text.len().saturating_sub(300)..]
+    );
     assert!(text.contains("\"error\""), "a cut stream says so");
 }

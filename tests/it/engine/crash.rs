@@ -29,7 +29,11 @@ async fn a_run_cut_in_its_model_call_is_interrupted_and_an_answered_one_is_compl
     daemon.launch().await;
     assert_eq!(run_state(&daemon, &answered).await["status"], "completed");
     assert_eq!(run_state(&daemon, &cut).await["status"], "interrupted");
-    assert_eq!(Chat::new(&daemon, "still there?").send().await.status, 200, "the key still opens");
+    assert_eq!(
+        Chat::new(&daemon, "still there?").send().await.status,
+        200,
+        "the key still opens"
+    );
 }
 
 #[tokio::test]
@@ -44,7 +48,9 @@ async fn a_side_effect_in_flight_is_indeterminate_and_is_not_repeated() {
         .start()
         .await;
     let writer = daemon.writer_key().await;
-    daemon.upstream.push(Reply::text("working").call("s", "slow", json!({})));
+    daemon
+        .upstream
+        .push(Reply::text("working").call("s", "slow", json!({})));
     let mut open = Chat::new(&daemon, "do it").key(&writer).stream().open().await;
     let run = open.headers()["x-run-id"].to_str().unwrap().to_owned();
     let deadline = std::time::Instant::now() + SOON;
@@ -61,22 +67,35 @@ async fn a_side_effect_in_flight_is_indeterminate_and_is_not_repeated() {
     daemon.kill();
     drop(open);
     daemon.launch().await;
-    let answer =
-        daemon.client.get(daemon.url(&format!("/v1/runs/{run}"))).bearer_auth(&writer).send().await.unwrap();
+    let answer = daemon
+        .client
+        .get(daemon.url(&format!("/v1/runs/{run}")))
+        .bearer_auth(&writer)
+        .send()
+        .await
+        .unwrap();
     let body: Value = answer.json().await.unwrap();
     assert_eq!(body["status"], "indeterminate", "{body}");
-    assert_eq!(std::fs::read_to_string(ran).unwrap().lines().count(), 1, "nothing is repeated");
+    assert_eq!(
+        std::fs::read_to_string(ran).unwrap().lines().count(),
+        1,
+        "nothing is repeated"
+    );
 }
 
 fn ran_file(daemon: &Daemon) -> Option<std::path::PathBuf> {
-    [daemon.path("knowledge-bank/ran.txt"), daemon.path("ran.txt")].into_iter().find(|path| path.exists())
+    [daemon.path("knowledge-bank/ran.txt"), daemon.path("ran.txt")]
+        .into_iter()
+        .find(|path| path.exists())
 }
 
 #[tokio::test]
 async fn traffic_and_kills_at_random_points_lose_nothing_that_was_acknowledged() {
     let mut daemon = Daemon::start().await;
     let quota: u64 = 400;
-    let key = daemon.make_key(json!({"name": "q", "scopes": ["chat"], "tokens_per_day": quota})).await;
+    let key = daemon
+        .make_key(json!({"name": "q", "scopes": ["chat"], "tokens_per_day": quota}))
+        .await;
     daemon.upstream.always(Reply::text("ok").usage(10, 5));
     let mut acknowledged = Vec::new();
     let mut spent = 0;
@@ -85,7 +104,9 @@ async fn traffic_and_kills_at_random_points_lose_nothing_that_was_acknowledged()
         let mut deadline = tokio::time::Instant::now() + SOON;
         loop {
             let chat = Chat::new(&daemon, "hello there").key(&key).send();
-            let Ok(answer) = tokio::time::timeout_at(deadline, chat).await else { break };
+            let Ok(answer) = tokio::time::timeout_at(deadline, chat).await else {
+                break;
+            };
             deadline = deadline.min(tokio::time::Instant::now() + Duration::from_millis(pause_ms));
             match answer.status {
                 200 => {
@@ -100,10 +121,18 @@ async fn traffic_and_kills_at_random_points_lose_nothing_that_was_acknowledged()
         daemon.launch().await;
     }
     assert!(!acknowledged.is_empty());
-    assert!(spent <= quota + 15, "the quota of {quota} was overrun by more than one call: {spent}");
+    assert!(
+        spent <= quota + 15,
+        "the quota of {quota} was overrun by more than one call: {spent}"
+    );
     for run in acknowledged {
-        let answer =
-            daemon.client.get(daemon.url(&format!("/v1/runs/{run}"))).bearer_auth(&key).send().await.unwrap();
+        let answer = daemon
+            .client
+            .get(daemon.url(&format!("/v1/runs/{run}")))
+            .bearer_auth(&key)
+            .send()
+            .await
+            .unwrap();
         if answer.status().as_u16() == 429 {
             break;
         }
@@ -111,5 +140,9 @@ async fn traffic_and_kills_at_random_points_lose_nothing_that_was_acknowledged()
         assert_eq!(body["status"], "completed", "{body}");
     }
     let (status, keys) = daemon.get("/v1/admin/keys?limit=10").await;
-    assert_eq!((status, keys["data"].as_array().unwrap().len()), (200, 2), "{keys}");
+    assert_eq!(
+        (status, keys["data"].as_array().unwrap().len()),
+        (200, 2),
+        "{keys}"
+    );
 }

@@ -14,9 +14,15 @@ async fn a_question_about_the_agent_gets_the_report_and_no_tools_for_that_reques
         let chat = chats.last().unwrap();
         assert_eq!(chat.get("tools"), None, "{question}");
         let system = chat["messages"][0]["content"].as_str().unwrap();
-        assert!(system.contains("calculate") && system.contains("readonly"), "{system}");
+        assert!(
+            system.contains("calculate") && system.contains("readonly"),
+            "{system}"
+        );
     }
-    Chat::new(&daemon, "what is the budget adjustment procedure").send().await.content();
+    Chat::new(&daemon, "what is the budget adjustment procedure")
+        .send()
+        .await
+        .content();
     assert!(daemon.upstream.chats().last().unwrap()["tools"].is_array());
 }
 
@@ -24,12 +30,21 @@ async fn a_question_about_the_agent_gets_the_report_and_no_tools_for_that_reques
 async fn every_decision_is_a_line_in_the_triage_log_without_the_words() {
     let mut daemon = Daemon::start().await;
     Chat::new(&daemon, "Who are you?").send().await.content();
-    Chat::new(&daemon, "what is the boiling point of zanzibarium").send().await.content();
+    Chat::new(&daemon, "what is the boiling point of zanzibarium")
+        .send()
+        .await
+        .content();
     assert!(daemon.terminate(std::time::Duration::from_secs(20)).await);
     let text = daemon.read("logs/agents/triage.jsonl");
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(lines.len(), 2, "{text}");
-    assert!(!text.contains("zanzibarium"), "the query is hashed by default: {text}");
+    assert!(
+        !text.contains("zanzibarium"),
+        "the query is hashed by default: {text}"
+    );
 }
 
 #[tokio::test]
@@ -38,7 +53,10 @@ async fn patterns_can_be_edited_while_the_daemon_runs() {
     let question = "does the lighthouse keeper sleep";
     Chat::new(&daemon, question).send().await.content();
     assert!(daemon.upstream.chats().last().unwrap()["tools"].is_array());
-    daemon.write("routing/patterns.txt", "test.lighthouse = does the lighthouse keeper sleep\n");
+    daemon.write(
+        "routing/patterns.txt",
+        "test.lighthouse = does the lighthouse keeper sleep\n",
+    );
     Chat::new(&daemon, question).send().await.content();
     assert_eq!(daemon.upstream.chats().last().unwrap().get("tools"), None);
 }
@@ -50,7 +68,10 @@ async fn a_request_for_the_prompt_is_refused_before_any_model_is_asked() {
     assert!(answer.content().contains("can't share"), "{}", answer.text);
     assert_eq!(answer.usage()["total_tokens"], 0);
     assert!(daemon.upstream.chats().is_empty());
-    assert_eq!(Chat::new(&daemon, "What is a system prompt?").send().await.status, 200);
+    assert_eq!(
+        Chat::new(&daemon, "What is a system prompt?").send().await.status,
+        200
+    );
     assert_eq!(daemon.upstream.chats().len(), 1);
 }
 
@@ -58,8 +79,13 @@ async fn a_request_for_the_prompt_is_refused_before_any_model_is_asked() {
 async fn a_tool_answer_coming_back_is_not_a_new_question() {
     let daemon = Daemon::start().await;
     let tools = json!([{"type": "function", "function": {"name": "get_weather"}}]);
-    daemon.upstream.push(Reply::text("").call("c1", "get_weather", json!({})));
-    let first = Chat::new(&daemon, "is it raining in Oslo").with("tools", tools.clone()).send().await;
+    daemon
+        .upstream
+        .push(Reply::text("").call("c1", "get_weather", json!({})));
+    let first = Chat::new(&daemon, "is it raining in Oslo")
+        .with("tools", tools.clone())
+        .send()
+        .await;
     let id = first.calls()[0].0.clone();
     let messages = json!([
         {"role": "user", "content": "Who are you?"},
@@ -67,6 +93,11 @@ async fn a_tool_answer_coming_back_is_not_a_new_question() {
             {"id": id, "type": "function", "function": {"name": "get_weather", "arguments": "{}"}}]},
         {"role": "tool", "tool_call_id": id, "content": "rain"}
     ]);
-    Chat::new(&daemon, "").with("messages", messages).with("tools", tools).send().await.content();
+    Chat::new(&daemon, "")
+        .with("messages", messages)
+        .with("tools", tools)
+        .send()
+        .await
+        .content();
     assert!(daemon.upstream.chats().last().unwrap()["tools"].is_array());
 }

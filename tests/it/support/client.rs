@@ -92,12 +92,19 @@ impl Answer {
     /// Reads a response to its end.
     pub(crate) async fn of(response: reqwest::Response) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Self { status, headers, text: response.text().await.unwrap() }
+        Self {
+            status,
+            headers,
+            text: response.text().await.unwrap(),
+        }
     }
 
     /// A header as text, empty where it is absent.
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
     }
 
     /// The body as JSON.
@@ -109,7 +116,10 @@ impl Answer {
     pub(crate) fn content(&self) -> String {
         assert_eq!(self.status, 200, "{}", self.text);
         if !self.is_stream() {
-            return self.json()["choices"][0]["message"]["content"].as_str().unwrap_or_default().to_owned();
+            return self.json()["choices"][0]["message"]["content"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
         }
         chunks(&self.text)
             .iter()
@@ -120,7 +130,10 @@ impl Answer {
     /// Why it ended.
     pub(crate) fn finish_reason(&self) -> String {
         if !self.is_stream() {
-            return self.json()["choices"][0]["finish_reason"].as_str().unwrap_or_default().to_owned();
+            return self.json()["choices"][0]["finish_reason"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
         }
         chunks(&self.text)
             .iter()
@@ -132,7 +145,11 @@ impl Answer {
     pub(crate) fn calls(&self) -> Vec<(String, String, String)> {
         let from = |call: &Value| {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            (text(&call["id"]), text(&call["function"]["name"]), text(&call["function"]["arguments"]))
+            (
+                text(&call["id"]),
+                text(&call["function"]["name"]),
+                text(&call["function"]["arguments"]),
+            )
         };
         if !self.is_stream() {
             return self.json()["choices"][0]["message"]["tool_calls"]
@@ -142,12 +159,18 @@ impl Answer {
         }
         let mut calls: Vec<(String, String, String)> = Vec::new();
         for chunk in chunks(&self.text) {
-            for call in chunk["choices"][0]["delta"]["tool_calls"].as_array().into_iter().flatten() {
+            for call in chunk["choices"][0]["delta"]["tool_calls"]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
                 let index = usize::try_from(call["index"].as_u64().unwrap()).unwrap();
                 if index == calls.len() {
                     calls.push(from(call));
                 } else {
-                    calls[index].2.push_str(call["function"]["arguments"].as_str().unwrap_or_default());
+                    calls[index]
+                        .2
+                        .push_str(call["function"]["arguments"].as_str().unwrap_or_default());
                 }
             }
         }
@@ -187,7 +210,11 @@ pub(crate) fn chunks(text: &str) -> Vec<Value> {
     let mut events: Vec<&str> = text
         .split("\n\n")
         .filter(|event| !event.is_empty() && !event.starts_with(':'))
-        .map(|event| event.strip_prefix("data: ").unwrap_or_else(|| panic!("not a data line: {event:?}")))
+        .map(|event| {
+            event
+                .strip_prefix("data: ")
+                .unwrap_or_else(|| panic!("not a data line: {event:?}"))
+        })
         .collect();
     assert_eq!(events.pop(), Some("[DONE]"), "{text}");
     events

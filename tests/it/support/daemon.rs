@@ -87,8 +87,10 @@ impl Setup {
                 upstream.base_url()
             )
         };
-        let config =
-            format!("[server]\nbind = \"127.0.0.1:{port}\"\n\n{model}\n{config}", config = self.config);
+        let config = format!(
+            "[server]\nbind = \"127.0.0.1:{port}\"\n\n{model}\n{config}",
+            config = self.config
+        );
         put(home, "tidegate.toml", &merged(&config));
     }
 }
@@ -127,7 +129,10 @@ fn put(home: &Path, path: &str, text: &str) {
 
 /// A well-formed key.
 pub(crate) fn fresh_key() -> String {
-    tidegate::keys::generate(&tidegate::clock::OsEntropy).1.expose().to_owned()
+    tidegate::keys::generate(&tidegate::clock::OsEntropy)
+        .1
+        .expose()
+        .to_owned()
 }
 
 /// A running daemon. Killed when it is dropped.
@@ -200,13 +205,19 @@ impl Daemon {
                     .unwrap_or_default();
                 panic!("the daemon ended with {status}:\n{}", text.join("\n"));
             }
-            assert!(Instant::now() < deadline, "the daemon did not answer in {READY_TIMEOUT:?}");
+            assert!(
+                Instant::now() < deadline,
+                "the daemon did not answer in {READY_TIMEOUT:?}"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
     /// The binary with these arguments, in the daemon's home and with its environment.
-    #[expect(clippy::disallowed_methods, reason = "the test starts the product as a user would")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test starts the product as a user would"
+    )]
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
         command
@@ -270,12 +281,16 @@ impl Daemon {
         let status = answer.status();
         let body: Value = answer.json().await.unwrap();
         assert!(status.is_success(), "{status}: {body}");
-        body["value"].as_str().unwrap_or_else(|| panic!("no value in {body}")).to_owned()
+        body["value"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no value in {body}"))
+            .to_owned()
     }
 
     /// A key that may write.
     pub(crate) async fn writer_key(&self) -> String {
-        self.make_key(json!({"name": "writer", "scopes": ["chat", "tools"], "mode_ceiling": "full-auto"})).await
+        self.make_key(json!({"name": "writer", "scopes": ["chat", "tools"], "mode_ceiling": "full-auto"}))
+            .await
     }
 
     /// A request without a key.
@@ -296,7 +311,13 @@ impl Daemon {
 
     /// A GET with the first key.
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
-        let answer = self.client.get(self.url(path)).bearer_auth(&self.key).send().await.unwrap();
+        let answer = self
+            .client
+            .get(self.url(path))
+            .bearer_auth(&self.key)
+            .send()
+            .await
+            .unwrap();
         let status = answer.status().as_u16();
         (status, answer.json().await.unwrap_or(Value::Null))
     }
@@ -312,9 +333,15 @@ impl Drop for Daemon {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test sends a signal as an operator would")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test sends a signal as an operator would"
+)]
 pub(super) fn signal(pid: u32, name: &str) {
-    let status = Command::new("kill").args([format!("-{name}"), pid.to_string()]).status().unwrap();
+    let status = Command::new("kill")
+        .args([format!("-{name}"), pid.to_string()])
+        .status()
+        .unwrap();
     assert!(status.success());
 }
 

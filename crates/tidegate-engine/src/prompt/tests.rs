@@ -94,7 +94,6 @@ async fn parts_are_labelled_and_in_order() {
             recalled: Some("grade level: 8 </notes>"),
             ..input("how heavy is a blue whale?")
         })
-        .await
         .unwrap();
     let names: Vec<&str> = prompt.parts.iter().map(|part| part.name).collect();
     assert_eq!(
@@ -145,7 +144,7 @@ async fn the_report_takes_the_summarys_place() {
         capability_report: Some("All of it."),
         ..input("who are you")
     };
-    let text = composer.compose(&asked).await.unwrap().text();
+    let text = composer.compose(&asked).unwrap().text();
     assert!(text.contains("All of it.") && !text.contains("Tools: calculate."));
 }
 
@@ -154,7 +153,7 @@ async fn an_edit_changes_the_next_prompt_even_with_the_same_size_and_time() {
     let (disk, composer) = bench();
     disk.put("AGENT.md", "Version 1");
     disk.put("skills/whales/SKILL.md", SKILL);
-    let before = composer.compose(&input("blue whale")).await.unwrap();
+    let before = composer.compose(&input("blue whale")).unwrap();
     let path = disk.0.path().join("AGENT.md");
     let time = std::fs::metadata(&path).unwrap().modified().unwrap();
     disk.put("AGENT.md", "Version 2");
@@ -166,7 +165,7 @@ async fn an_edit_changes_the_next_prompt_even_with_the_same_size_and_time() {
         .unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().modified().unwrap(), time);
     disk.put("skills/whales/SKILL.md", SKILL.replace("precise", "concise"));
-    let after = composer.compose(&input("blue whale")).await.unwrap();
+    let after = composer.compose(&input("blue whale")).unwrap();
     assert!(before.text().contains("Version 1") && after.text().contains("Version 2"));
     assert!(after.text().contains("concise"));
     assert_ne!(before.parts[0].hash, after.parts[0].hash);
@@ -177,11 +176,11 @@ async fn a_bad_file_leaves_the_last_good_one_in_force() {
     let (disk, composer) = bench();
     disk.put("AGENT.md", "Good");
     disk.put("skills/whales/SKILL.md", SKILL);
-    let good = composer.compose(&input("blue whale")).await.unwrap();
+    let good = composer.compose(&input("blue whale")).unwrap();
 
     disk.put("AGENT.md", [0xff, 0xfe]);
     disk.put("skills/whales/SKILL.md", SKILL.replace("keywords", "keywrods"));
-    assert_eq!(composer.compose(&input("blue whale")).await.unwrap(), good);
+    assert_eq!(composer.compose(&input("blue whale")).unwrap(), good);
     let faults = composer.faults();
     assert_eq!(faults.len(), 2);
     assert_eq!(
@@ -199,15 +198,15 @@ async fn a_bad_file_leaves_the_last_good_one_in_force() {
     );
 
     disk.remove("AGENT.md");
-    assert_eq!(composer.compose(&input("blue whale")).await.unwrap(), good);
+    assert_eq!(composer.compose(&input("blue whale")).unwrap(), good);
     disk.put("AGENT.md", "  \n");
-    assert_eq!(composer.compose(&input("blue whale")).await.unwrap(), good);
+    assert_eq!(composer.compose(&input("blue whale")).unwrap(), good);
     disk.put("AGENT.md", "x".repeat(70_000));
-    assert_eq!(composer.compose(&input("blue whale")).await.unwrap(), good);
+    assert_eq!(composer.compose(&input("blue whale")).unwrap(), good);
 
     disk.put("AGENT.md", "Mended");
     disk.remove("skills/whales/SKILL.md");
-    let mended = composer.compose(&input("blue whale")).await.unwrap();
+    let mended = composer.compose(&input("blue whale")).unwrap();
     assert!(
         mended.text().starts_with("Mended") && mended.skill.is_none(),
         "a skill that was removed is gone"
@@ -218,7 +217,7 @@ async fn a_bad_file_leaves_the_last_good_one_in_force() {
 #[tokio::test]
 async fn a_missing_or_useless_first_version_is_an_error_that_says_what_to_do() {
     let (disk, composer) = bench();
-    let fault = composer.compose(&input("hi")).await.unwrap_err();
+    let fault = composer.compose(&input("hi")).unwrap_err();
     assert_eq!(fault, PromptFault::MissingAgent("AGENT.md".into()));
     assert!(fault.to_string().contains("tidegate init"));
     assert!(composer.check().is_err());
@@ -238,7 +237,7 @@ async fn a_missing_or_useless_first_version_is_an_error_that_says_what_to_do() {
         faults,
         ["other/SKILL.md gives the name `whales`, which is not its folder's"]
     );
-    assert!(composer.skills_now().await.is_empty());
+    assert!(composer.skills_now().is_empty());
 }
 
 #[test]
