@@ -113,6 +113,9 @@ pub(crate) fn run(smoke: bool) -> Result<bool> {
     let wave = if smoke { Ok(Vec::new()) } else { wave() };
     lines.extend(wave.as_ref().ok().into_iter().flatten().copied());
     let met = print(&lines);
+    if !smoke {
+        checkpoints()?;
+    }
     wave?;
     Ok(met || smoke)
 }
@@ -298,6 +301,17 @@ fn wave() -> Result<Vec<Line>> {
         unit: "×",
         target: Some(WAVE_RATIO_MAX),
     }])
+}
+
+/// What the journal costs, as the store's own example measures it.
+fn checkpoints() -> Result<()> {
+    let arguments = ["run", "--quiet", "--release", "--package", "tidegate-store", "--example", "store_bench"];
+    let finished = process::check(&mut process::cargo(&arguments), WAVE_TIMEOUT)?;
+    println!("\nthe store, each as a ratio to a checkpoint without state");
+    for line in finished.lines {
+        println!("{line}");
+    }
+    Ok(())
 }
 
 fn print(lines: &[Line]) -> bool {

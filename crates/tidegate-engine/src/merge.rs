@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidegate_core::{
     id::CallId,
-    message::Message,
+    message::{Message, Source},
     model::FinishReason,
     port::HeldTurn,
     tool::{Effect, FailureCode, ToolCall, ToolResult},
@@ -389,28 +389,17 @@ async fn broke_off(turn: &mut Turn, failure: RunError, shown: bool) -> Ending {
     }
 }
 
-/// Gives the client its calls. Server calls of the same reply have run; they are kept for the follow-up.
+/// Gives the client its calls. What the server did in this turn the client never sees; it is kept for the
+/// follow-up that answers these ids.
 async fn hand_over(turn: &mut Turn, calls: Vec<ToolCall>) -> Ending {
-    let start = turn.messages.iter().rposition(|message| match message {
-        Message::Assistant { calls: issued, .. } => {
-            issued.iter().any(|call| calls.iter().any(|c| c.id == call.id))
-        }
-        Message::Human { .. }
-        | Message::ClientSystem { .. }
-        | Message::Tool { .. }
-        | Message::Harness { .. }
-        | Message::Recalled { .. } => false,
-    });
-    if let Some(start) = start
-        && let Some(messages) = turn.messages.get(start..)
-        && messages.len() > 1
-    {
+    let own = turn.messages.get(turn.history_len..).unwrap_or_default();
+    if own.iter().any(|message| message.source() == Source::Tool) {
         let now = turn.engine.now();
         let held = HeldTurn {
             key_id: turn.caller.key_id.clone(),
             user: turn.caller.user.clone(),
             client_call_ids: calls.iter().map(|call| call.id.clone()).collect(),
-            messages: messages.to_vec(),
+            messages: own.to_vec(),
             expires_at: turn.engine.held_until(now),
         };
         if let Err(error) = turn.engine.held().hold(&held, now).await {
@@ -419,8 +408,5 @@ async fn hand_over(turn: &mut Turn, calls: Vec<ToolCall>) -> Ending {
         }
     }
     turn.emitter.send(RunEvent::ClientCalls(calls)).await;
-    Ending::Finished {
-        reason: FinishReason::ToolCalls,
-        outcome: Outcome::ClientCalls,
-    }
+    Ending::Finished { reason: FinishReason::ToolCalls, outcome: Outcome::ClientCalls }
 }

@@ -84,6 +84,7 @@ pub(crate) async fn turn(
             .collect::<BTreeMap<_, _>>(),
         client,
         offered,
+        history_len: messages.len(),
         messages,
         notes: Vec::new(),
         graph: Graph::default(),
@@ -232,49 +233,42 @@ fn check_choice(choice: &ToolChoice, offered: &[ToolSchema]) -> Result<(), RunEr
     }
 }
 
-/// Puts what was held of a mixed turn back where the client's copy of it stands: the server calls with their
+/// Assistant turns of a history that are looked up, newest first.
+const HELD_LOOKUPS_MAX: usize = 8;
+
+/// Puts what was held of mixed turns back where the client's copies of them stand: the server calls with their
 /// results, which the client never saw. What is gone is gone; the turn then goes on with what the client sent.
-async fn with_held(engine: &Arc<Engine>, request: &RunRequest, messages: Vec<Message>) -> Vec<Message> {
-    let Some((at, ids)) = last_calls(&messages) else {
-        return messages;
-    };
-    let answered = messages
-        .get(at + 1..)
-        .is_some_and(|rest| rest.iter().any(|message| message.source() == Source::Tool));
-    if !answered {
-        return messages;
-    }
+async fn with_held(engine: &Arc<Engine>, request: &RunRequest, mut messages: Vec<Message>) -> Vec<Message> {
     let (key, user) = (&request.caller.key_id, &request.caller.user);
-    match engine.held().find(key, user, &ids, engine.now()).await {
-        Ok(Some(held)) => {
-            let mut whole: Vec<Message> = messages.iter().take(at).cloned().collect();
-            whole.extend(held.messages);
-            whole.extend(messages.into_iter().skip(at + 1));
-            whole
-        }
-        Ok(None) => messages,
-        Err(error) => {
-            tracing::warn!(%error, "held server calls could not be looked up");
-            messages
+    for (at, ids) in answered_calls(&messages) {
+        match engine.held().find(key, user, &ids, engine.now()).await {
+            Ok(Some(held)) => drop(messages.splice(at..=at, held.messages)),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "held server calls could not be looked up"),
         }
     }
+    messages
 }
 
-/// The last assistant message that carries calls: where it stands, and the ids.
-fn last_calls(messages: &[Message]) -> Option<(usize, Vec<CallId>)> {
-    messages
-        .iter()
-        .enumerate()
-        .rev()
-        .find_map(|(at, message)| match message {
-            Message::Assistant { calls, .. } if !calls.is_empty() => {
-                Some((at, calls.iter().map(|call| call.id.clone()).collect()))
+/// The newest assistant messages whose calls have been answered: where each stands, last first, and its ids.
+fn answered_calls(messages: &[Message]) -> Vec<(usize, Vec<CallId>)> {
+    let mut answered = HashSet::new();
+    let mut found = Vec::new();
+    for (at, message) in messages.iter().enumerate().rev() {
+        match message {
+            Message::Tool { call_id, .. } => drop(answered.insert(call_id)),
+            Message::Assistant { calls, .. } if calls.iter().any(|call| answered.contains(&call.id)) => {
+                found.push((at, calls.iter().map(|call| call.id.clone()).collect()));
+                if found.len() == HELD_LOOKUPS_MAX {
+                    break;
+                }
             }
             Message::Assistant { .. }
             | Message::Human { .. }
             | Message::ClientSystem { .. }
-            | Message::Tool { .. }
             | Message::Harness { .. }
-            | Message::Recalled { .. } => None,
-        })
+            | Message::Recalled { .. } => {}
+        }
+    }
+    found
 }

@@ -64,6 +64,8 @@ pub(crate) struct Turn {
     pub(crate) offered: Vec<ToolSchema>,
     /// The history, and what this turn has added to it.
     pub(crate) messages: Vec<Message>,
+    /// How many of the messages came with the request; the rest are this turn's own.
+    pub(crate) history_len: usize,
     /// Notes that go with the next model call.
     pub(crate) notes: Vec<Message>,
     pub(crate) graph: Graph,

@@ -33,8 +33,6 @@ mod store;
 mod writer;
 
 #[cfg(test)]
-mod bench;
-#[cfg(test)]
 mod conformance;
 #[cfg(test)]
 mod tests;
