@@ -7,14 +7,9 @@ pub mod bootstrap;
 pub mod error;
 mod readiness;
 pub mod shipped;
+mod zones;
 
-use std::{
-    collections::BTreeSet,
-    io::Write,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io::Write, sync::Arc, time::Duration};
 
 use tidegate_core::{
     clock::{Clock, Entropy},
@@ -22,7 +17,7 @@ use tidegate_core::{
     secret::Secret,
 };
 use tidegate_engine::{Engine, prompt::Composer, routing::RoutingGate};
-use tidegate_gate::{PermissionGate, Zones, guards::secrets::Redactor};
+use tidegate_gate::{PermissionGate, guards::secrets::Redactor};
 use tidegate_io::{
     http::OperatorClient,
     lines::{self, LineWriter},
@@ -34,8 +29,8 @@ use tidegate_tools::Tools;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::bootstrap::FirstKey;
 pub use self::error::Error;
+use self::{bootstrap::FirstKey, zones::zones};
 use crate::{
     clock::{OsEntropy, SystemClock},
     config::{
@@ -120,7 +115,7 @@ impl App {
             runs: Arc::clone(&store) as _,
             ledger: Arc::clone(&store) as _,
             held: Arc::clone(&store) as _,
-            hooks: hooks::build(&config.hooks, &settings.home, environment.get("PATH")),
+            hooks: hooks::build(&config.hooks, &settings.home, settings.search_path.as_deref()),
             tool_log: Arc::clone(&tool_log),
             clock: Arc::clone(&clock),
             entropy: Arc::clone(&entropy),
@@ -352,56 +347,6 @@ pub fn open_tools(settings: &Settings) -> Result<Tools, Error> {
     let client = OperatorClient::new(&tidegate_io::http::Options::default()).map_err(part)?;
     let clock = Arc::new(SystemClock::new(settings.zone.clone()));
     Tools::open(options, zones(settings), clock, client).map_err(part)
-}
-
-/// Where tools may go: the knowledge bank, and never the server's own files, should they lie inside it.
-fn zones(settings: &Settings) -> Zones {
-    let config = &settings.config;
-    let bank = real(&config.tools.knowledge_bank);
-    let own = [
-        &settings.data_dir,
-        &settings.logs,
-        &config.prompt.agent_file,
-        &config.prompt.skills_dir,
-        &config.routing.patterns_file,
-        &config.routing.vocabulary_file,
-        &config.routing.examples_file,
-        &settings.home.join("mcp_servers.json"),
-        &settings.home.join(crate::config::FILE),
-    ];
-    let blocked: BTreeSet<PathBuf> = own
-        .into_iter()
-        .chain(&settings.file)
-        .chain(&config.tools.tools_file)
-        .map(|path| real(path))
-        .collect();
-    Zones {
-        readable: vec![bank.clone()],
-        writable: vec![bank.clone()],
-        no_prompt: config
-            .no_prompt_folders
-            .iter()
-            .map(|folder| real(&bank.join(folder)))
-            .collect(),
-        blocked: blocked.into_iter().collect(),
-        // Not resolved: an entry that ends in `/` means a folder, and must keep its end.
-        allowed_sensitive: config
-            .allowed_sensitive_files
-            .iter()
-            .map(|file| bank.join(file))
-            .collect(),
-    }
-}
-
-/// The real path: links followed as far as the path exists.
-fn real(path: &Path) -> PathBuf {
-    if let Ok(real) = path.canonicalize() {
-        return real;
-    }
-    match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => real(parent).join(name),
-        (Some(_) | None, _) => path.to_owned(),
-    }
 }
 
 /// Every credential the process knows; none may come out in a tool's result or a log.

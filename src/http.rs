@@ -1,6 +1,6 @@
 //! The OpenAI-compatible API. In reading order: the route table and the layer stack (here), who may come in
-//! ([`browser`], [`auth`], [`limits`]), what they say ([`extract`], [`wire`]), and what they hear ([`sse`],
-//! [`fold`], [`error`]).
+//! (`browser`, `auth`, `limits`), what they say (`extract`, `wire`), and what they hear (`sse`,
+//! `fold`, `error`).
 
 mod auth;
 mod body;
@@ -82,6 +82,8 @@ struct AppState(Arc<App>);
 struct App {
     parts: Parts,
     limits: limits::RequestLimits,
+    /// The memory of bodies.
+    bodies: Arc<body::budget::Budget>,
     /// Requests under way.
     requests: Arc<Semaphore>,
     /// Changes of keys go one after the other.
@@ -131,6 +133,7 @@ pub fn router(parts: Parts) -> Router {
     let (routes, document) = (routes_of_the_api().split_for_parts().0, openapi_document());
     let app = AppState(Arc::new(App {
         limits: limits::RequestLimits::new(),
+        bodies: body::budget::Budget::new(&parts.options),
         requests: Arc::new(Semaphore::new(
             parts.options.requests_max.min(Semaphore::MAX_PERMITS),
         )),
@@ -156,7 +159,8 @@ pub fn router(parts: Parts) -> Router {
         .layer(CatchPanicLayer::custom(answer_to_a_panic))
         .layer(from_fn_with_state(app.clone(), browser::check))
         .layer(from_fn_with_state(app.clone(), limits::shed))
-        .layer(from_fn_with_state(app.clone(), auth::authenticate));
+        .layer(from_fn_with_state(app.clone(), auth::authenticate))
+        .layer(from_fn_with_state(app.clone(), body::budget::weigh));
     let inner = routes.layer(layers).with_state(app);
     // The address takes its one form before a route is looked for.
     let normalised = ServiceBuilder::new()

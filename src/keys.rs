@@ -8,6 +8,8 @@
 //! refused without asking the store at all. Letters are those of [`tidegate_core::id::base32`], lower case, so
 //! that a key survives a double click and a URL.
 
+pub mod bounds;
+
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};

@@ -46,7 +46,7 @@ impl Lifecycle {
         Self::default()
     }
 
-    /// Waits for a first signal, then for the tasks: at most `drain_ms` softly, then [`GRACE_MS`] after the
+    /// Waits for a first signal, then for the tasks: at most `drain_ms` softly, then `GRACE_MS` after the
     /// hard token. `signal` is asked again for the second signal, which ends the soft part at once.
     pub async fn shut_down<S>(&self, mut signal: S, drain_ms: u64) -> Drained
     where

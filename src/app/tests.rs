@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::*;
 use crate::config::{Flags, load};
 
@@ -150,37 +152,4 @@ async fn a_key_that_cannot_be_shown_does_not_stay() {
     lifecycle.tracker.close();
     lifecycle.tracker.wait().await;
     lifecycle.close().await;
-}
-
-#[test]
-fn the_servers_own_files_are_blocked_wherever_they_lie() {
-    let home = tempfile::tempdir().unwrap();
-    shipped(home.path());
-    let pairs = [
-        ("tools.knowledge_bank", "."),
-        ("data_dir", "data"),
-        ("no_prompt_folders", "drafts"),
-    ];
-    let zones = zones(&settings(home.path(), &pairs));
-    let home = home.path().canonicalize().unwrap();
-    for own in [
-        "data/tidegate.db",
-        "logs/tools.jsonl",
-        "AGENT.md",
-        "skills/policy-lookup/SKILL.md",
-        "tidegate.toml",
-    ] {
-        assert!(zones.is_blocked(&home.join(own)), "{own}");
-    }
-    assert!(!zones.is_blocked(&home.join("knowledge-bank/handbook.md")));
-    assert_eq!(zones.no_prompt, [home.join("drafts")]);
-}
-
-#[test]
-fn a_path_is_real_as_far_as_it_exists() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().canonicalize().unwrap();
-    std::fs::create_dir(root.join("a")).unwrap();
-    std::os::unix::fs::symlink(root.join("a"), root.join("b")).unwrap();
-    assert_eq!(real(&root.join("b/new/file")), root.join("a/new/file"));
 }

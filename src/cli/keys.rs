@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use tidegate_core::{
     caller::{Mode, Scope, Scopes},
     clock::{Clock, Entropy, Timestamp},
+    error::StoreError,
     id::KeyId,
     key::{KeyPolicy, KeyRecord},
-    port::{KeyStore, PageRequest},
+    port::{KeyStore, PageRequest, PolicyChange},
     secret::PlainKey,
 };
 
@@ -19,14 +20,13 @@ use super::{
     output::{self, Out},
     when,
 };
-use crate::keys;
+use crate::keys::{self, bounds};
 
 /// Keys that are fetched at a time.
 const PAGE_KEYS: u32 = 100;
 
-/// Pairs of metadata a key may have, and characters of a name, key or value.
-const METADATA_PAIRS_MAX: usize = 16;
-const TEXT_CHARS_MAX: usize = 256;
+/// Attempts at a change that others keep overtaking.
+const ATTEMPTS_MAX: u32 = 8;
 
 /// What the commands work with.
 #[derive(Debug, Clone, Copy)]
@@ -145,17 +145,22 @@ impl Desk<'_> {
     }
 
     async fn switch(&self, one: &OneKey, enabled: bool, out: Out<'_>) -> Result<(), Error> {
-        let key = self.find(&one.id).await?;
-        let policy = KeyPolicy {
-            enabled,
-            ..key.policy
-        };
-        let key = self
-            .store
-            .set_policy(&key.id, &policy)
-            .await?
-            .ok_or_else(|| unknown(&key.id))?;
-        print_one(&key, one.output, out)
+        let mut key = self.find(&one.id).await?;
+        for _ in 0..ATTEMPTS_MAX {
+            let policy = KeyPolicy {
+                enabled,
+                ..key.policy.clone()
+            };
+            // The daemon may change the key at the same time; what it changed stays.
+            match self.store.set_policy(&key.id, &key.policy, &policy).await? {
+                PolicyChange::Changed(key) => return print_one(&key, one.output, out),
+                PolicyChange::Conflict(newer) => key = newer,
+                PolicyChange::Missing => return Err(unknown(&key.id)),
+            }
+        }
+        Err(Error::Store(StoreError::Internal(format!(
+            "the key was changed by another process {ATTEMPTS_MAX} times while it was being changed here; try again"
+        ))))
     }
 
     async fn find(&self, text: &str) -> Result<KeyRecord, Error> {
@@ -184,7 +189,14 @@ fn unknown(id: &KeyId) -> Error {
 }
 
 fn policy(create: &Create, clock: &dyn Clock) -> Result<KeyPolicy, String> {
-    short("--name", &create.name)?;
+    let named = |flag: &str, rule: String| format!("{flag} {rule}");
+    bounds::check_text(&create.name, bounds::NAME_CHARS_MAX).map_err(|rule| named("--name", rule))?;
+    for (flag, names) in [("--model", &create.models), ("--tool", &create.tools)] {
+        bounds::check_list(names).map_err(|rule| named(flag, rule))?;
+        for name in names {
+            bounds::check_text(name, bounds::LISTED_CHARS_MAX).map_err(|rule| named(flag, rule))?;
+        }
+    }
     let now = clock.now();
     let expires_at = create
         .expires
@@ -199,15 +211,9 @@ fn policy(create: &Create, clock: &dyn Clock) -> Result<KeyPolicy, String> {
         let (name, value) = pair
             .split_once('=')
             .ok_or_else(|| format!("--metadata `{}` has no `=`; write KEY=VALUE", output::plain(pair)))?;
-        short("--metadata", name)?;
-        short("--metadata", value)?;
         metadata.insert(name.to_owned(), value.to_owned());
     }
-    if metadata.len() > METADATA_PAIRS_MAX {
-        return Err(format!(
-            "a key has at most {METADATA_PAIRS_MAX} pairs of metadata"
-        ));
-    }
+    bounds::check_metadata(&metadata).map_err(|rule| named("--metadata", rule))?;
     let scopes: Scopes = if create.scopes.is_empty() {
         [Scope::Chat, Scope::Tools].into()
     } else {
@@ -225,18 +231,6 @@ fn policy(create: &Create, clock: &dyn Clock) -> Result<KeyPolicy, String> {
         metadata,
         ..KeyPolicy::new(create.name.trim())
     })
-}
-
-fn short(flag: &str, text: &str) -> Result<(), String> {
-    if text.trim().is_empty() {
-        return Err(format!("{flag} may not be empty"));
-    }
-    if text.chars().count() > TEXT_CHARS_MAX || text.chars().any(char::is_control) {
-        return Err(format!(
-            "{flag} takes at most {TEXT_CHARS_MAX} characters and no control characters"
-        ));
-    }
-    Ok(())
 }
 
 fn scope_of(name: ScopeName) -> Scope {

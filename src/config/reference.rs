@@ -13,7 +13,14 @@ use super::{
 pub fn reference(defaults: &Value) -> String {
     let mut text = String::from(
         "# Every setting of tidegate.toml, with its default.\n\
-         # Order of precedence: flags, environment variables, this file, defaults.\n",
+         # Order of precedence: flags, environment variables, this file, defaults.\n\
+         #\n\
+         # Flags of every command: --config FILE, --data-dir FOLDER, --bind ADDRESS, --set KEY=VALUE.\n\
+         # Environment: TIDEGATE_SECTION__KEY sets any setting; names of your own are written in capitals, as in\n\
+         # TIDEGATE_MODELS__PROVIDERS__LOCAL__BASE_URL; lists take commas or JSON. Beside them: TIDEGATE_CONFIG (this\n\
+         # file's path), TIDEGATE_BOOTSTRAP_KEY (the first key of a new database, as `tidegate keys generate` prints\n\
+         # one), RUST_LOG (what the console shows). Where no provider is configured: OPENAI_BASE_URL,\n\
+         # OPENAI_API_KEY and OPENAI_MODEL.\n",
     );
     // Writing to a String does not fail.
     match write_reference(&mut text, defaults) {

@@ -1,6 +1,9 @@
 //! Credentials by reference: `env:NAME`, `file:PATH`, or the text itself.
 
-use std::{io::Read, path::Path};
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 use tidegate_core::secret::Secret;
 
@@ -9,6 +12,9 @@ use super::env::Environment;
 /// Bytes of a secret's file that are read; a longer one is not a secret.
 const BYTES_MAX: u64 = 64 * 1024;
 
+/// How a reference to a file begins.
+const FILE: &str = "file:";
+
 /// What a text stands for. The error names the variable or file, never a value.
 pub fn resolve(text: &str, environment: &Environment, home: &Path) -> Result<Secret, String> {
     if let Some(name) = text.strip_prefix("env:") {
@@ -16,12 +22,17 @@ pub fn resolve(text: &str, environment: &Environment, home: &Path) -> Result<Sec
             format!("the environment variable `{name}` is not set; set it, or write the secret another way (`file:PATH`)")
         });
     }
-    if let Some(path) = text.strip_prefix("file:") {
+    if let Some(path) = text.strip_prefix(FILE) {
         return read(&home.join(path))
             .map(Secret::new)
             .map_err(|problem| format!("the file `{path}` {problem}; the secret is its first line"));
     }
     Ok(Secret::new(text))
+}
+
+/// The file that a text refers to, whether or not it is there.
+pub fn file(text: &str, home: &Path) -> Option<PathBuf> {
+    text.strip_prefix(FILE).map(|path| home.join(path))
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -66,6 +77,8 @@ mod tests {
         assert_eq!(resolve("env:KEY").unwrap().expose(), "sk-from-env");
         assert_eq!(resolve("file:key").unwrap().expose(), "sk-from-file");
         assert_eq!(resolve("sk-plain").unwrap().expose(), "sk-plain");
+        assert_eq!(super::file("file:key", folder.path()), Some(path));
+        assert_eq!(super::file("env:KEY", folder.path()), None);
         assert!(resolve("env:NOPE").unwrap_err().contains("`NOPE`"));
         assert!(resolve("file:nope").unwrap_err().contains("`nope`"));
     }

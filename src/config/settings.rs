@@ -7,7 +7,7 @@ use std::{
 
 use jiff::tz::TimeZone;
 
-use super::{Config, Environment, Error, Loaded, Problem, secret, tree};
+use super::{Config, Environment, Error, Loaded, Problem, env, secret, tree};
 
 /// A configuration that something can be started with.
 #[derive(Debug, Clone)]
@@ -26,6 +26,12 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// Folder of the logs, absolute.
     pub logs: PathBuf,
+    /// The files that hold credentials, absolute. Collected here: afterwards their content stands in their place.
+    pub secret_files: Vec<PathBuf>,
+    /// Where the process was started, absolute.
+    pub working_folder: PathBuf,
+    /// The `PATH` in which the programs of hooks are found.
+    pub search_path: Option<String>,
 }
 
 impl Settings {
@@ -57,6 +63,7 @@ impl Settings {
         }
         // Without the `.` of the default, so that paths read well.
         let home: PathBuf = working_folder.join(&config.home).components().collect();
+        let secret_files = secret_files(&config, environment, &home);
         secrets(&mut config, &mut problems, environment, &home);
         at_home(&mut config, &home);
         match (bind, zone) {
@@ -66,6 +73,9 @@ impl Settings {
                 data_dir: home.join(&config.data_dir),
                 logs: home.join(&config.logs.folder),
                 home,
+                secret_files,
+                working_folder: working_folder.to_owned(),
+                search_path: environment.get("PATH").map(str::to_owned),
                 file: loaded.file.as_ref().map(|file| working_folder.join(file)),
                 config,
             }),
@@ -120,6 +130,18 @@ fn at_home(config: &mut Config, home: &Path) {
     {
         *path = home.join(&*path);
     }
+}
+
+/// The files that references to credentials name, in the configuration and in the environment.
+fn secret_files(config: &Config, environment: &Environment, home: &Path) -> Vec<PathBuf> {
+    let providers = config.models.providers.values();
+    let headers = providers.flat_map(|provider| provider.headers.values());
+    let typed = config.api_keys.values().chain(headers).map(String::as_str);
+    let variables = env::NOT_SETTINGS.iter().filter_map(|name| environment.get(name));
+    typed
+        .chain(variables)
+        .filter_map(|text| secret::file(text, home))
+        .collect()
 }
 
 /// Looks up every credential, and puts it where it is used.

@@ -1,14 +1,17 @@
 //! Request bodies on the way in, bounded in size and time; response bodies that hold a permit on the way out.
 
+pub(super) mod budget;
+
 use std::{
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use axum::{
     body::{Body, Bytes, HttpBody},
-    http::{HeaderMap, header},
+    http::{HeaderMap, HeaderValue, header},
 };
 use bytes::BytesMut;
 use http_body_util::BodyExt as _;
@@ -16,6 +19,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::time;
 
 use super::{Options, error::ApiError};
+use budget::Share;
 
 /// Bytes of a refused body that are read and thrown away, so that a client that sends before it listens still
 /// hears the answer; beyond them the connection is closed.
@@ -26,25 +30,55 @@ const DISCARD_TIME: Duration = Duration::from_secs(2);
 const FIRST_RESERVATION_BYTES: usize = 64 << 10;
 
 /// Reads a whole body. A larger one is refused by what it promises, and by what it sends where it promises
-/// nothing or lies.
-pub(super) async fn read(headers: &HeaderMap, mut body: Body, options: &Options) -> Result<Bytes, ApiError> {
-    let bytes_max = options.body_bytes_max;
+/// nothing or lies. `share` is the memory that was taken for it; the bytes hold it from here on.
+pub(super) async fn read(
+    headers: &HeaderMap,
+    mut body: Body,
+    options: &Options,
+    share: Option<&Arc<Share>>,
+) -> Result<Bytes, ApiError> {
+    let bytes_max = budget::longest(options);
     if promised(headers).is_some_and(|bytes| bytes > bytes_max as u64) {
-        // A client that waits for leave to send has sent nothing, and must not be given leave.
-        if !headers.contains_key(header::EXPECT) {
-            discard(body).await;
-        }
-        return Err(ApiError::too_large(bytes_max));
+        return Err(refuse(headers, body, too_large(bytes_max, options)).await);
     }
-    match time::timeout(options.body_timeout(), collect(&mut body, bytes_max)).await {
-        Ok(Ok(Some(bytes))) => Ok(bytes),
-        Ok(Ok(None)) => {
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    // Fails closed: a route that was added outside of the layer reads no body.
+    let share =
+        share.ok_or_else(|| ApiError::internal("a route lies outside of the layer that weighs bodies"))?;
+    match time::timeout(options.body_timeout(), collect(&mut body, bytes_max, share)).await {
+        Ok(Ok(bytes)) => Ok(budget::weighed(bytes, Arc::clone(share))),
+        Ok(Err(Fault::TooLarge)) => {
             discard(body).await;
-            Err(ApiError::too_large(bytes_max))
+            Err(too_large(bytes_max, options))
         }
-        Ok(Err(_)) => Err(ApiError::bad_head("the request body broke off")),
+        Ok(Err(Fault::Full(full))) => {
+            discard(body).await;
+            Err(full.into())
+        }
+        Ok(Err(Fault::BrokenOff)) => Err(ApiError::bad_head("the request body broke off")),
         Err(_) => Err(ApiError::body_timeout(options.body_timeout_ms)),
     }
+}
+
+/// The error for a body that is not read, once the client can be expected to listen.
+async fn refuse(headers: &HeaderMap, body: Body, error: ApiError) -> ApiError {
+    // A client that waits for leave to send has sent nothing, and must not be given leave.
+    if !headers.contains_key(header::EXPECT) {
+        discard(body).await;
+    }
+    error.with(header::CONNECTION, HeaderValue::from_static("close"))
+}
+
+fn too_large(bytes_max: usize, options: &Options) -> ApiError {
+    let error = ApiError::too_large(bytes_max);
+    if bytes_max == options.body_bytes_max {
+        return error;
+    }
+    error.explained(&format!(
+        "a request body has at most {bytes_max} bytes (a sixth of `server.bodies_bytes_max`)"
+    ))
 }
 
 /// How many bytes the head promises.
@@ -52,18 +86,36 @@ pub(super) fn promised(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-async fn collect(body: &mut Body, bytes_max: usize) -> Result<Option<Bytes>, axum::Error> {
-    let mut whole = BytesMut::with_capacity(FIRST_RESERVATION_BYTES.min(bytes_max));
+/// Why a body was not read to its end.
+enum Fault {
+    TooLarge,
+    Full(budget::Full),
+    BrokenOff,
+}
+
+async fn collect(body: &mut Body, bytes_max: usize, share: &Share) -> Result<Bytes, Fault> {
+    let is_promised = body.size_hint().exact().is_some();
+    let mut weighed_bytes = FIRST_RESERVATION_BYTES.min(bytes_max);
+    let mut whole = BytesMut::with_capacity(weighed_bytes);
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else {
+        let Ok(data) = frame.map_err(|_| Fault::BrokenOff)?.into_data() else {
             continue;
         };
         if data.len() > bytes_max - whole.len() {
-            return Ok(None);
+            return Err(Fault::TooLarge);
+        }
+        let bytes = whole.len() + data.len();
+        if !is_promised && bytes > weighed_bytes {
+            // As the buffer itself grows.
+            weighed_bytes = (2 * bytes).min(bytes_max);
+            share.resize(weighed_bytes).map_err(Fault::Full)?;
         }
         whole.extend_from_slice(&data);
     }
-    Ok(Some(whole.freeze()))
+    if !is_promised {
+        share.resize(whole.len()).map_err(Fault::Full)?;
+    }
+    Ok(whole.freeze())
 }
 
 async fn discard(mut body: Body) {

@@ -24,7 +24,7 @@ impl FromRequest<AppState> for JsonText {
     async fn from_request(request: Request, app: &AppState) -> Result<Self, Self::Rejection> {
         let (parts, body) = request.into_parts();
         media_type(&parts.headers)?;
-        let bytes = body::read(&parts.headers, body, &app.parts.options).await?;
+        let bytes = body::read(&parts.headers, body, &app.parts.options, parts.extensions.get()).await?;
         check_text(&bytes)?;
         Ok(Self(bytes))
     }
@@ -53,7 +53,7 @@ impl<T: DeserializeOwned + Default> FromRequest<AppState> for ApiJsonOrNothing<T
     async fn from_request(request: Request, app: &AppState) -> Result<Self, Self::Rejection> {
         let (parts, body) = request.into_parts();
         media_type(&parts.headers)?;
-        let bytes = body::read(&parts.headers, body, &app.parts.options).await?;
+        let bytes = body::read(&parts.headers, body, &app.parts.options, parts.extensions.get()).await?;
         if bytes.is_empty() {
             return Ok(Self(T::default()));
         }

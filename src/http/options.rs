@@ -17,10 +17,16 @@ pub struct Options {
     pub cors_origins: Vec<String>,
     /// The largest request body, in bytes; above it 413.
     pub body_bytes_max: usize,
+    /// Bytes of memory that the bodies of requests under way may take together, each counted as three times its
+    /// length; above it 503. One key has at most half, and one body at most half as well.
+    pub bodies_bytes_max: usize,
     /// How long a whole request body may take to arrive, in milliseconds.
     pub body_timeout_ms: u64,
     /// How long a request head may take to arrive, in milliseconds; also how long a connection may idle.
     pub header_timeout_ms: u64,
+    /// How long a client may take none of the bytes that wait for it, in milliseconds; then its connection is
+    /// closed.
+    pub write_timeout_ms: u64,
     /// Connections open at once; above it a connection is answered 503 and closed.
     pub connections_max: usize,
     /// Requests under way at once, streams included; above it 503.
@@ -47,8 +53,10 @@ impl Default for Options {
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
             body_bytes_max: 32 << 20,
+            bodies_bytes_max: 256 << 20,
             body_timeout_ms: 30_000,
             header_timeout_ms: 10_000,
+            write_timeout_ms: 60_000,
             connections_max: 8192,
             requests_max: 1024,
             keepalive_comment_s: 10,
@@ -68,6 +76,10 @@ impl Options {
 
     pub(crate) fn header_timeout(&self) -> Duration {
         Duration::from_millis(self.header_timeout_ms)
+    }
+
+    pub(crate) fn write_timeout(&self) -> Duration {
+        Duration::from_millis(self.write_timeout_ms)
     }
 
     pub(crate) fn stream_grace(&self) -> Duration {

@@ -4,6 +4,7 @@
 //! front door needs all three. The loop owns every connection task and returns when they have ended.
 
 mod head;
+mod stall;
 
 use std::{convert::Infallible, future, io, sync::Arc, time::Duration};
 
@@ -30,6 +31,7 @@ use tracing::{debug, warn};
 
 use super::{Options, error::ApiError};
 use head::{Verdict, Watch, Watched};
+use stall::Stall;
 
 /// Header fields of one request; more are answered 431.
 const HEADERS_MAX: usize = 64;
@@ -43,6 +45,8 @@ const H2_HEADERS_BYTES_MAX: u32 = 64 << 10;
 const H2_PING: Duration = Duration::from_secs(20);
 /// How long to wait after a failed `accept`: it fails for lack of file handles, and those come back with time.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Files that the process keeps for other things than connections: the database, logs, programs, calls to models.
+const FILES_KEPT: u64 = 256;
 /// Said to a connection above the bound, before it has sent a byte.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
 connection: close\r\ncontent-length: 162\r\n\r\n{\"error\":{\"message\":\"the server has as many connections as it \
@@ -58,10 +62,11 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> usize {
     let door = Door {
-        permits: Arc::new(Semaphore::new(options.connections_max)),
+        permits: Arc::new(Semaphore::new(permits(options))),
         builder: builder(options),
         router,
         head_timeout: options.header_timeout(),
+        write_timeout: options.write_timeout(),
         shutdown: shutdown.clone(),
         kill: CancellationToken::new(),
         connections: TaskTracker::new(),
@@ -83,6 +88,40 @@ pub async fn run(
     }
     drop(listener);
     door.drain(options.drain_timeout()).await
+}
+
+/// How many connections may be open: as many as were asked for, or as the process has files for.
+fn permits(options: &Options) -> usize {
+    let asked = options.connections_max.min(Semaphore::MAX_PERMITS);
+    match tidegate_io::process::raise_file_limit() {
+        Ok(files) => {
+            let possible = connections_of(files);
+            if possible < asked {
+                warn!(
+                    files,
+                    connections = possible,
+                    asked,
+                    "`server.connections_max` is more than the process may have files open for; raise its limit \
+                     (`ulimit -n`, `LimitNOFILE=`)"
+                );
+            }
+            asked.min(possible)
+        }
+        Err(error) => {
+            warn!(%error, "the limit of open files is not known; connections may fail before their bound is met");
+            asked
+        }
+    }
+}
+
+/// The connections that so many files leave room for. Under a very low limit they get half of it.
+fn connections_of(files: u64) -> usize {
+    let connections = if files < 2 * FILES_KEPT {
+        files / 2
+    } else {
+        files - FILES_KEPT
+    };
+    usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
 /// The peer left before we looked; nothing is wrong here.
@@ -118,6 +157,7 @@ struct Door {
     builder: auto::Builder<TokioExecutor>,
     router: Router,
     head_timeout: Duration,
+    write_timeout: Duration,
     shutdown: CancellationToken,
     /// Closes what the drain deadline left open.
     kill: CancellationToken,
@@ -138,6 +178,7 @@ impl Door {
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, "TCP_NODELAY could not be set");
         }
+        let stream = Watched::new(stream, Watch::default(), Stall::new(self.write_timeout));
         self.connections.spawn(connection(
             stream,
             permit,
@@ -167,7 +208,7 @@ impl Door {
 
 /// One connection, from its first byte to its end.
 async fn connection(
-    stream: TcpStream,
+    stream: Watched<TcpStream>,
     permit: OwnedSemaphorePermit,
     builder: auto::Builder<TokioExecutor>,
     router: Router,
@@ -178,8 +219,7 @@ async fn connection(
     let _permit = permit;
     let first_head = CancellationToken::new();
     let seen = first_head.clone();
-    let watch = Watch::default();
-    let stream = Watched::new(stream, watch.clone());
+    let watch = stream.watch();
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         seen.cancel();
         let turn = Turn::of(&request, &watch);

@@ -1,4 +1,5 @@
 mod admin;
+mod bodies;
 mod front_door;
 mod memory;
 mod support;

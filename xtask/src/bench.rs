@@ -305,7 +305,15 @@ fn wave() -> Result<Vec<Line>> {
 
 /// What the journal costs, as the store's own example measures it.
 fn checkpoints() -> Result<()> {
-    let arguments = ["run", "--quiet", "--release", "--package", "tidegate-store", "--example", "store_bench"];
+    let arguments = [
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "tidegate-store",
+        "--example",
+        "store_bench",
+    ];
     let finished = process::check(&mut process::cargo(&arguments), WAVE_TIMEOUT)?;
     println!("\nthe store, each as a ratio to a checkpoint without state");
     for line in finished.lines {

@@ -8,7 +8,7 @@ mod model;
 mod operator;
 mod store;
 
-pub use ledger::{DayUsage, Ledger, LedgerError, UsageRecord};
+pub use ledger::{DayUsage, Ledger, LedgerError, Reservation, UsageRecord};
 pub use model::{ChatModel, Embedder, ModelStream};
 pub use operator::{FileFault, LineLog, OperatorFiles};
-pub use store::{HeldTurn, HeldTurnStore, KeyPage, KeyStore, PageRequest, RunStore};
+pub use store::{HeldTurn, HeldTurnStore, KeyPage, KeyStore, PageRequest, PolicyChange, RunStore};

@@ -24,7 +24,7 @@ use tidegate_core::{
     model::{FinishReason, ModelError, ModelEvent, ModelInfo, ModelRef, ModelRequest, Sampling, ToolChoice},
     port::{
         ChatModel, DayUsage, FileFault, HeldTurn, HeldTurnStore, Ledger, LedgerError, LineLog, ModelStream,
-        OperatorFiles, RunStore, UsageRecord,
+        OperatorFiles, Reservation, RunStore, UsageRecord,
     },
     run::{Checkpoint, RunEnd, RunRecord, RunView},
     tool::{Arguments, Effect, ToolCall, ToolMode, ToolResult, ToolSpec},
@@ -164,8 +164,8 @@ impl Ledger for Outside {
         _day: Date,
         _limit_tokens: Option<u64>,
         _estimate_tokens: u64,
-    ) -> Result<(), LedgerError> {
-        Ok(())
+    ) -> Result<Reservation, LedgerError> {
+        Ok(Reservation::new(0))
     }
 
     fn record(&self, _record: UsageRecord) {}

@@ -3,12 +3,17 @@
 //! A viewer may leave while the run goes on; sending to nobody is then nothing. A slow viewer slows the run
 //! (the channel is bounded) until the turn's own time limit ends it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::Duration,
+};
 
 use tokio::sync::mpsc;
 
 use crate::event::RunEvent;
 
+/// How long the end of a run waits for a viewer that does not read.
+const LAST_WORDS_WAIT: Duration = Duration::from_secs(5);
 /// Events that wait for a slow viewer.
 pub(crate) const EVENTS_MAX: usize = 64;
 
@@ -39,6 +44,16 @@ impl Emitter {
         // A closed channel means that nobody looks any more, which is no failure of the run.
         if self.events.send(event).await.is_err() {
             tracing::trace!("nobody looks at the run any more");
+        }
+    }
+
+    /// Sends the run's last words: to a viewer that has stopped reading only for so long.
+    pub(crate) async fn send_last(&self, event: RunEvent) {
+        if tokio::time::timeout(LAST_WORDS_WAIT, self.send(event))
+            .await
+            .is_err()
+        {
+            tracing::debug!("the viewer of a run has stopped reading; its last event is dropped");
         }
     }
 

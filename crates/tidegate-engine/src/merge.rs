@@ -22,6 +22,7 @@ use crate::{
     notes::Note,
     planner::{self, Reply},
     results::clip,
+    tool_log::{self, Verdict},
     turn::{Ending, Turn},
     waves::{NodeEnd, run_wave},
 };
@@ -162,7 +163,10 @@ fn repeat(turn: &mut Turn, call: &ToolCall, of: &CallId) {
         | Message::Recalled { .. } => None,
     });
     let text = earlier.unwrap_or_else(|| "(see the earlier, identical call)".to_owned());
-    answer(turn, call, format!("[same call as before, same result]\n{text}"));
+    let text = format!("[same call as before, same result]\n{text}");
+    let result = ToolResult::Ok { text: text.clone() };
+    log(turn, call, &Verdict::reused(), &result);
+    answer(turn, call, text);
 }
 
 /// Answers a call that is beyond a bound.
@@ -182,8 +186,15 @@ fn decline(turn: &mut Turn, call: &ToolCall, why: Unrunnable) {
             )
         }
     };
-    let text = ToolResult::failed(FailureCode::Budget, message).to_model_text();
-    answer(turn, call, text);
+    let result = ToolResult::failed(FailureCode::Budget, message);
+    log(turn, call, &Verdict::refused("budget"), &result);
+    answer(turn, call, result.to_model_text());
+}
+
+/// A call that took no time is a line in the tool log like any other.
+fn log(turn: &Turn, call: &ToolCall, verdict: &Verdict, result: &ToolResult) {
+    let spec = turn.server.get(&call.name).map(AsRef::as_ref);
+    tool_log::write(turn, spec, call, verdict, result, Duration::ZERO);
 }
 
 fn answer(turn: &mut Turn, call: &ToolCall, text: String) {
@@ -408,5 +419,8 @@ async fn hand_over(turn: &mut Turn, calls: Vec<ToolCall>) -> Ending {
         }
     }
     turn.emitter.send(RunEvent::ClientCalls(calls)).await;
-    Ending::Finished { reason: FinishReason::ToolCalls, outcome: Outcome::ClientCalls }
+    Ending::Finished {
+        reason: FinishReason::ToolCalls,
+        outcome: Outcome::ClientCalls,
+    }
 }

@@ -1,13 +1,13 @@
 //! What a model call costs, booked on every way out: at its end as the provider reports it, and where the run
 //! is cancelled in the middle as far as it was heard.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::civil::Date;
 use tidegate_core::{
     message::{Message, Part},
     model::ModelRequest,
-    port::{Ledger, UsageRecord},
+    port::{Ledger, Reservation, UsageRecord},
     usage::{Role, Usage},
 };
 
@@ -22,6 +22,8 @@ const PART_TOKENS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Meter {
     ledger: Arc<dyn Ledger>,
+    /// Where the turn collects what calls cost that were cut off in the middle.
+    cut: Arc<Mutex<Usage>>,
     record: Option<UsageRecord>,
     prompt_tokens: u64,
     heard_bytes: usize,
@@ -29,10 +31,11 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// Starts the meter; `day` is the one the tokens were reserved on.
-    pub(crate) fn start(turn: &Turn, day: Date, prompt_tokens: u64) -> Self {
+    pub(crate) fn start(turn: &Turn, day: Date, prompt_tokens: u64, reservation: Reservation) -> Self {
         let engine = &turn.engine;
         Self {
             ledger: Arc::clone(engine.ledger()),
+            cut: Arc::clone(&turn.cut_usage),
             record: Some(UsageRecord {
                 at: engine.now(),
                 day,
@@ -43,6 +46,7 @@ impl Meter {
                 model: turn.model.name.clone(),
                 role: Role::Main,
                 usage: Usage::default(),
+                reservation: Some(reservation),
             }),
             prompt_tokens,
             heard_bytes: 0,
@@ -80,8 +84,11 @@ impl Meter {
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        let usage = self.estimate();
-        self.book(usage);
+        if self.record.is_some() {
+            let usage = self.estimate();
+            *self.cut.lock().unwrap_or_else(PoisonError::into_inner) += usage;
+            self.book(usage);
+        }
     }
 }
 

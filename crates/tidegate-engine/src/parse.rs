@@ -1,11 +1,11 @@
 //! What a model's text says beside its words: tool calls written as text, and reasoning.
 //!
 //! Models without native tool calls write them between markers, and many models write their reasoning between
-//! tags. One scanner ([`scanner`]) reads both, character by character, in one pass and without recursion, so
+//! tags. One scanner (`scanner`) reads both, character by character, in one pass and without recursion, so
 //! that the same text gives the same answer whether it is parsed whole, cleaned for the history, or shown
 //! while it arrives. What stands in a fenced code block is an example and never a call.
 //!
-//! To add a form: a state in [`scanner`] that finds its extent, and its reading in [`call`].
+//! To add a form: a state in `scanner` that finds its extent, and its reading in `call`.
 
 mod call;
 mod display;

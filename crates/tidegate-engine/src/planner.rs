@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use tidegate_core::{
     message::Message,
     model::{FinishReason, ModelError, ModelEvent, ModelRequest, ToolChoice},
-    port::{LedgerError, ModelStream},
+    port::{LedgerError, ModelStream, Reservation},
     run::Stage,
     tool::ToolCall,
     usage::{Role, Usage},
@@ -62,11 +62,12 @@ pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
     let request = request(turn, plan);
     let prompt_tokens = estimate_prompt_tokens(&request);
     let day = turn.engine.today();
-    if let Err(failure) = reserve(turn, day, prompt_tokens).await {
-        return Reply::failed(failure);
-    }
+    let reservation = match reserve(turn, day, prompt_tokens).await {
+        Ok(reservation) => reservation,
+        Err(failure) => return Reply::failed(failure),
+    };
     // What is reserved is booked on every way out of here, so that it holds up no other call of the key.
-    let mut meter = Meter::start(turn, day, prompt_tokens);
+    let mut meter = Meter::start(turn, day, prompt_tokens, reservation);
     let round = turn.budget.spent().rounds + 1;
     // The first checkpoint was written when the run was opened.
     if round > 1
@@ -104,7 +105,9 @@ fn request(turn: &Turn, plan: Plan) -> ModelRequest {
     let mut sampling = turn.request.sampling.clone();
     let default_max = turn.engine.options().answer_tokens_max;
     if sampling.tokens_max.is_none() && default_max > 0 {
-        sampling.tokens_max = Some(default_max);
+        // A reply that was cut before it said anything gets twice the room.
+        let factor = if turn.counts.cut > 0 { 2 } else { 1 };
+        sampling.tokens_max = Some(default_max.saturating_mul(factor));
     }
     let formatted = match plan {
         Plan::Round => !turn.formats_apart(),
@@ -119,16 +122,17 @@ fn request(turn: &Turn, plan: Plan) -> ModelRequest {
         parallel_tool_calls: turn.request.parallel_tool_calls,
         sampling,
         response_format: turn.request.response_format.clone().filter(|_| formatted),
-        stream: turn.request.stream,
+        // Whatever the client asked for: only a stream shows in time that a model has died.
+        stream: true,
         role: Role::Main,
     }
 }
 
-async fn reserve(turn: &Turn, day: Date, estimate_tokens: u64) -> Result<(), RunError> {
+async fn reserve(turn: &Turn, day: Date, estimate_tokens: u64) -> Result<Reservation, RunError> {
     let engine = &turn.engine;
     let (key_id, limit) = (&turn.caller.key_id, turn.caller.tokens_per_day);
     match engine.ledger().reserve(key_id, day, limit, estimate_tokens).await {
-        Ok(()) => Ok(()),
+        Ok(reservation) => Ok(reservation),
         Err(LedgerError::QuotaSpent { limit_tokens }) => Err(RunError::QuotaSpent {
             limit_tokens,
             retry_after_s: engine.seconds_left_today(),

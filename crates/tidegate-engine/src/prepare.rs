@@ -47,10 +47,10 @@ pub(crate) async fn turn(
         return Err(RunError::ModelNotAllowed(request.model));
     }
     let model = engine.model().resolve(&request.model).await?;
-    // Routing and refusals look at a human's new words only: a tool's answer coming back is not one.
-    let newest = request.messages.last().map(Message::source);
-    let human = last_human_text(&request.messages).filter(|_| newest == Some(Source::Human));
-    let refused = human.as_deref().is_some_and(secrecy::asks_for_prompt);
+    let human = new_words(&request.messages);
+    let refused = said_now(&request.messages)
+        .iter()
+        .any(|text| secrecy::asks_for_prompt(text));
     let scene = scene(engine, &request, human.as_deref()).await?;
 
     let messages = std::mem::take(&mut request.messages);
@@ -95,12 +95,63 @@ pub(crate) async fn turn(
         deadline: run::deadline(engine.options()),
         counts: Counts::default(),
         effects_in_flight: AtomicUsize::new(0),
+        cut_usage: Arc::default(),
         capability_report: scene.report,
         opened: future::ready(Ok(())).boxed().shared(),
         engine: Arc::clone(engine),
         request,
     };
     Ok(Prepared { turn, refused })
+}
+
+/// What people said since the assistant last spoke, whatever a client put behind it: each message, and all of
+/// them together, so that a sentence cut in two is still one. After a tool's answer it is what they said last.
+fn said_now(messages: &[Message]) -> Vec<String> {
+    let end = messages.len()
+        - usize::from(
+            messages
+                .last()
+                .is_some_and(|last| last.source() == Source::Assistant),
+        );
+    let before = messages.get(..end).unwrap_or_default();
+    let start = before
+        .iter()
+        .rposition(|message| message.source() == Source::Assistant)
+        .map_or(0, |at| at + 1);
+    let mut said: Vec<String> = before
+        .iter()
+        .skip(start)
+        .filter(|message| message.source() == Source::Human)
+        .map(Message::text)
+        .collect();
+    match said.len() {
+        0 => said.extend(last_human_text(before)),
+        1 => {}
+        _ => said.push(said.join(" ")),
+    }
+    said
+}
+
+/// The human's new words, if the newest message is theirs: a tool's answer coming back is no new question, and
+/// what a client adds as system text is not theirs.
+fn new_words(messages: &[Message]) -> Option<String> {
+    let newest = messages
+        .iter()
+        .rev()
+        .map(Message::source)
+        .find(|source| *source != Source::ClientSystem);
+    if newest != Some(Source::Human) {
+        return None;
+    }
+    let mut said: Vec<String> = messages
+        .iter()
+        .rev()
+        .take_while(|message| matches!(message.source(), Source::Human | Source::ClientSystem))
+        .filter(|message| message.source() == Source::Human)
+        .map(Message::text)
+        .collect();
+    said.reverse();
+    Some(said.join("\n"))
 }
 
 /// The prompt and the routing decision a request would get.

@@ -56,9 +56,9 @@ pub struct Options {
     /// The longest question that can be about the assistant, in words.
     pub words_max: usize,
     /// The cosine from which the second tier says yes. A threshold belongs to one embedding model.
-    pub embedding_threshold: f32,
+    pub embedding_threshold: f64,
     /// The cosine from which a no is marked as a near miss in the triage log.
-    pub near_miss_floor: f32,
+    pub near_miss_floor: f64,
     /// How long the embedder may take for one question, in milliseconds; then the second tier is left out.
     pub embedding_timeout_ms: u64,
     /// How long a failed embedder is left alone, in seconds.
@@ -109,9 +109,9 @@ pub struct Decision {
     /// The rule that matched, or the id of the nearest example.
     pub rule: Option<String>,
     /// The cosine to the nearest example, where it was computed.
-    pub score: Option<f32>,
+    pub score: Option<f64>,
     /// The cosine that was needed.
-    pub threshold: f32,
+    pub threshold: f64,
     /// The word of the operator's work that ruled the question out.
     pub excluded_by: Option<String>,
     /// A no that was close: a rule matched and a vocabulary word stood against it, or the score lay just below
@@ -272,12 +272,13 @@ impl RoutingGate {
         let limit = Duration::from_millis(options.embedding_timeout_ms);
         let problem = match tokio::time::timeout(limit, comparer.nearest(question, examples)).await {
             Ok(Ok(Some(nearest))) => {
-                let near = nearest.cosine >= options.embedding_threshold;
+                let near = f64::from(nearest.cosine) >= options.embedding_threshold;
                 decision.tier = Tier::Embedding;
                 decision.rule = Some(nearest.id);
-                decision.score = Some(nearest.cosine);
+                decision.score = Some(f64::from(nearest.cosine));
                 decision.about_agent = near && decision.excluded_by.is_none();
-                decision.near_miss = !decision.about_agent && nearest.cosine >= options.near_miss_floor;
+                decision.near_miss =
+                    !decision.about_agent && f64::from(nearest.cosine) >= options.near_miss_floor;
                 return;
             }
             Ok(Ok(None)) => return,

@@ -149,13 +149,9 @@ impl Engine {
             Disconnect::Finish => None,
         };
         let span = tracing::info_span!("engine.run", run.id = %run_id, request.id = %record.request_id);
-        self.parts.tracker.spawn(
-            async move {
-                work(turn, refused, cancel).await;
-                drop(slot);
-            }
-            .instrument(span),
-        );
+        self.parts
+            .tracker
+            .spawn(work(turn, refused, cancel, slot).instrument(span));
         Ok(Run {
             id: run_id,
             events,
@@ -335,11 +331,11 @@ enum Stop {
 }
 
 /// Works on a turn to its end and closes its journal, on every way out.
-async fn work(mut turn: Turn, refused: bool, cancel: CancellationToken) {
+async fn work(mut turn: Turn, refused: bool, cancel: CancellationToken, slot: Slot) {
     let opened = turn.opened.clone();
     let stop = if refused {
         if let Err(error) = opened.clone().await {
-            turn.emitter.send(RunEvent::Failed(error)).await;
+            turn.emitter.send_last(RunEvent::Failed(error)).await;
             return;
         }
         turn.emitter.show(SECRECY_REFUSAL.to_owned()).await;
@@ -372,10 +368,10 @@ async fn work(mut turn: Turn, refused: bool, cancel: CancellationToken) {
     };
     // A run that was cancelled at once may not have been opened yet; one that cannot be opened has no end either.
     if let Err(error) = opened.await {
-        turn.emitter.send(RunEvent::Failed(error)).await;
+        turn.emitter.send_last(RunEvent::Failed(error)).await;
         return;
     }
-    close(&turn, ending).await;
+    close(&turn, ending, slot).await;
 }
 
 /// The turn's own time limit: what was shown stands as a cut answer, what was gathered is given, else it is an error.
@@ -390,11 +386,10 @@ async fn out_of_time(turn: &Turn) -> Ending {
     }
     match turn.results.newest_head(1000) {
         Some(head) => {
-            turn.emitter
-                .show(format!(
-                    "[This answer is incomplete: the turn ran out of time. The last tool result was:]\n{head}"
-                ))
-                .await;
+            let text = format!(
+                "[This answer is incomplete: the turn ran out of time. The last tool result was:]\n{head}"
+            );
+            turn.emitter.send_last(RunEvent::Text(text)).await;
             cut
         }
         None => Ending::Failed(RunError::TurnTimeout { after_ms }),
@@ -402,7 +397,7 @@ async fn out_of_time(turn: &Turn) -> Ending {
 }
 
 /// Closes the journal, and only then tells the viewer: what was acknowledged survives the end of the process.
-async fn close(turn: &Turn, ending: Ending) {
+async fn close(turn: &Turn, ending: Ending, slot: Slot) {
     let in_flight = turn.effects_in_flight.load(Ordering::SeqCst) > 0;
     let (state, outcome) = match &ending {
         Ending::Finished {
@@ -419,7 +414,7 @@ async fn close(turn: &Turn, ending: Ending) {
         at: turn.engine.now(),
         state,
         outcome: outcome.to_owned(),
-        usage: turn.budget.usage(),
+        usage: turn.usage(),
     };
     if let Err(error) = turn.engine.runs().close(&turn.run_id, &end).await {
         tracing::error!(%error, run.id = %turn.run_id, "the journal of a run cannot be closed");
@@ -433,7 +428,9 @@ async fn close(turn: &Turn, ending: Ending) {
         shown_bytes = turn.emitter.shown_bytes(),
         "run ended: {outcome}"
     );
-    turn.emitter.send(event).await;
+    // The key's place is free from here on, whether or not somebody still reads.
+    drop(slot);
+    turn.emitter.send_last(event).await;
 }
 
 /// When a turn that starts now must be over.

@@ -34,6 +34,14 @@ impl Verdict {
         }
     }
 
+    /// It was answered with the result of an identical, earlier call.
+    pub(crate) fn reused() -> Self {
+        Self {
+            decision: "allowed",
+            reason: Some("reused"),
+        }
+    }
+
     /// It did not run; a person could allow it.
     pub(crate) fn asked(reason: &'static str) -> Self {
         Self {

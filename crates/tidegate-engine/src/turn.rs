@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashSet},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -16,6 +16,7 @@ use tidegate_core::{
     model::{FinishReason, ModelRef, ToolChoice, ToolSchema},
     run::{Checkpoint, Stage},
     tool::{ToolCall, ToolSpec},
+    usage::Usage,
 };
 use tidegate_gate::{Session, ToolContext};
 use tokio::time::Instant;
@@ -78,6 +79,8 @@ pub(crate) struct Turn {
     pub(crate) counts: Counts,
     /// Side effects that were started and have not reported.
     pub(crate) effects_in_flight: AtomicUsize,
+    /// What model calls cost that were cut off in the middle: they leave no reply to merge.
+    pub(crate) cut_usage: Arc<Mutex<Usage>>,
     /// What the agent can do, for `describe_capabilities`.
     pub(crate) capability_report: String,
     /// The opening of the journal. It goes on beside the first model call; nothing is shown before it is done.
@@ -191,6 +194,13 @@ impl Turn {
         EffectGuard {
             in_flight: &self.effects_in_flight,
         }
+    }
+
+    /// What the turn has cost, calls that were cut off included.
+    pub(crate) fn usage(&self) -> Usage {
+        let mut usage = self.budget.usage();
+        usage += *self.cut_usage.lock().unwrap_or_else(PoisonError::into_inner);
+        usage
     }
 
     /// The last event of a finished turn.

@@ -14,6 +14,8 @@ mod write_shape;
 
 use tidegate_core::tool::{ToolCall, ToolSpec};
 
+pub use self::own_files::{TEMPORARY_PREFIX, TEMPORARY_SUFFIX, is_temporary_name};
+
 use crate::{Denial, Facts, Zones};
 
 /// What a floor may look at.

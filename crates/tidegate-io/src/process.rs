@@ -9,7 +9,7 @@ use std::{ffi::OsString, path::PathBuf, process::Stdio, time::Duration};
 
 use rustix::{
     io::Errno,
-    process::{Pid, Signal, kill_process_group},
+    process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process_group, setrlimit},
 };
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -40,6 +40,23 @@ pub struct Program {
     pub output_bytes_max: usize,
     /// How long it may run before it and its group are killed.
     pub timeout: Duration,
+}
+
+/// Raises the number of files that this process may have open as far as it may be raised without privileges,
+/// and gives it; `u64::MAX` is no limit. Connections count as files (POSIX, `RLIMIT_NOFILE`).
+///
+/// # Errors
+/// The operating system refuses the change.
+pub fn raise_file_limit() -> std::io::Result<u64> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current != maximum {
+        let raised = Rlimit {
+            current: maximum,
+            maximum,
+        };
+        setrlimit(Resource::Nofile, raised)?;
+    }
+    Ok(maximum.unwrap_or(u64::MAX))
 }
 
 /// How a program ended.

@@ -20,6 +20,9 @@ use tidegate_core::{
 use self::calls::Calls;
 use crate::{fault::Failure, options::Limits};
 
+/// The most tokens that one call can have: four thousand times the largest context there is.
+const TOKENS_MAX: u64 = 1 << 32;
+
 /// The assembler of one answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -251,7 +254,8 @@ fn finish_reason(word: &str) -> Result<FinishReason, Failure> {
     }
 }
 
-/// A token count; some servers write floating point numbers.
+/// A token count; some servers write floating point numbers. What no model can have read or written counts
+/// as not said.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -259,12 +263,13 @@ fn finish_reason(word: &str) -> Result<FinishReason, Failure> {
 )]
 fn count(value: &Value, key: &str) -> Option<u64> {
     let number = value.get(key)?;
-    number.as_u64().or_else(|| {
+    let count = number.as_u64().or_else(|| {
         number
             .as_f64()
             .filter(|number| *number >= 0.0)
             .map(|number| number as u64)
-    })
+    });
+    count.filter(|count| *count <= TOKENS_MAX)
 }
 
 fn openai_usage(usage: &Value) -> Option<Usage> {
@@ -284,10 +289,14 @@ fn openai_usage(usage: &Value) -> Option<Usage> {
     })
 }
 
-/// Ollama leaves `prompt_eval_count` out when the whole prompt was cached.
+/// Ollama leaves `prompt_eval_count` out when the whole prompt was cached; one that is there and makes no sense
+/// leaves the whole call to be estimated.
 fn ollama_usage(line: &Value) -> Option<Usage> {
     let output_tokens = count(line, "eval_count")?;
     let input_tokens = count(line, "prompt_eval_count");
+    if input_tokens.is_none() && line.get("prompt_eval_count").is_some_and(Value::is_number) {
+        return None;
+    }
     Some(Usage {
         input_tokens: input_tokens.unwrap_or(0),
         output_tokens,

@@ -1,6 +1,10 @@
 //! What a provider says of its models, asked once and believed for a while.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{self, Arc},
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use tidegate_core::model::{ModelError, ModelInfo};
@@ -11,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    exchange::authorize,
+    exchange::{ERROR_BYTES_MAX, authorize},
     fault::{Failure, retry_after},
     options::Dialect,
     providers::{ModelFacts, Provider},
@@ -28,10 +32,12 @@ const MODELS_MAX: usize = 10_000;
 /// How many models' facts are kept.
 const FACTS_MAX: usize = 256;
 
-/// The models of one provider. Each lock is held while asking, so that a burst of requests asks once.
+/// The models of one provider. A lock is held while asking, so that a burst of requests asks once.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
-    listing: Mutex<Option<(Instant, Arc<Listing>)>>,
+    /// The list, and until when it is believed.
+    listing: sync::Mutex<Option<(Instant, Arc<Listing>)>>,
+    asking: Mutex<()>,
     facts: Mutex<BTreeMap<String, (Instant, ModelFacts)>>,
 }
 
@@ -75,27 +81,44 @@ impl Listing {
 }
 
 impl Catalog {
-    /// The provider's list, asked for where it is too old. A list that cannot be refreshed stays.
+    /// The provider's list, asked for where it is too old. A list that cannot be refreshed stays; while one
+    /// request refreshes it, the others take it as it was.
     pub(crate) async fn listing(&self, source: Source<'_>) -> Arc<Listing> {
-        let mut cached = self.listing.lock().await;
-        if let Some((until, listing)) = cached.as_ref()
-            && Instant::now() < *until
+        let earlier = match self.cached() {
+            Some((until, listing)) if Instant::now() < until => return listing,
+            cached => cached.map(|(_, listing)| listing),
+        };
+        let _asking = match (self.asking.try_lock(), &earlier) {
+            (Ok(guard), _) => guard,
+            (Err(_), Some(listing)) => return Arc::clone(listing),
+            (Err(_), None) => self.asking.lock().await,
+        };
+        // Another request may have asked since the look above.
+        if let Some((until, listing)) = self.cached()
+            && Instant::now() < until
         {
-            return Arc::clone(listing);
+            return listing;
         }
         let (listing, believed_for) = match fetch(source.client, source.provider).await {
             Ok(models) => (Arc::new(Listing(models)), source.believed_for),
             Err(error) => {
                 tracing::debug!(provider = source.provider.name, %error, "cannot list a provider's models");
-                let earlier = cached.as_ref().map(|(_, listing)| Arc::clone(listing));
                 (
                     earlier.unwrap_or_default(),
                     FAILURE_CACHE.min(source.believed_for),
                 )
             }
         };
-        *cached = Some((Instant::now() + believed_for, Arc::clone(&listing)));
+        *self.lock() = Some((Instant::now() + believed_for, Arc::clone(&listing)));
         listing
+    }
+
+    fn cached(&self) -> Option<(Instant, Arc<Listing>)> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> sync::MutexGuard<'_, Option<(Instant, Arc<Listing>)>> {
+        self.listing.lock().unwrap_or_else(sync::PoisonError::into_inner)
     }
 
     /// What is known of a model. Only Ollama is asked about each: the others say all in their list.
@@ -174,6 +197,8 @@ async fn ask(request: Request, provider: &Provider) -> Result<Option<Value>, Mod
         let response = request.send().await.map_err(|error| Failure::transport(&error))?;
         let status = response.status();
         if matches!(status, 404 | 405 | 501) {
+            // Read, so that the connection can be used for the question that follows.
+            drop(response.read_prefix(ERROR_BYTES_MAX).await);
             return Ok(None);
         }
         let succeeded = response.is_success();
@@ -192,11 +217,7 @@ async fn ask(request: Request, provider: &Provider) -> Result<Option<Value>, Mod
     let result = timeout(LIST_TIMEOUT, exchange)
         .await
         .unwrap_or_else(|_| Err(Failure::timeout("listing its models")));
-    let secret = provider
-        .api_key
-        .as_ref()
-        .map(tidegate_core::secret::Secret::expose);
-    result.map_err(|failure| failure.without(secret).error)
+    result.map_err(|failure| provider.release(failure).error)
 }
 
 fn read_list(value: &Value, provider: &Provider) -> Vec<ModelInfo> {

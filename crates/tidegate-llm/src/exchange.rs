@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// How much of an error body is read.
-const ERROR_BYTES_MAX: usize = 64 << 10;
+pub(crate) const ERROR_BYTES_MAX: usize = 64 << 10;
 /// How long reading an error body may take.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the usage may take after the finish reason; some servers keep the connection open.
@@ -75,9 +75,9 @@ enum Reader {
 impl Attempt<'_> {
     /// Sends the request and waits for the first event that carries something.
     pub(crate) async fn run(self) -> Result<(ModelEvent, Live), Failure> {
-        let secret = self.provider.api_key.as_ref().map(|key| key.expose().to_owned());
+        let provider = self.provider;
         let result = self.first_event().await;
-        result.map_err(|failure| failure.without(secret.as_deref()))
+        result.map_err(|failure| provider.release(failure))
     }
 
     async fn first_event(self) -> Result<(ModelEvent, Live), Failure> {

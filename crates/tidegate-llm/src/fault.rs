@@ -1,10 +1,14 @@
 //! What went wrong at a provider, read from whichever of the many shapes it says it in.
 
+mod credentials;
+
 use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_core::model::ModelError;
 use tidegate_io::http;
+
+pub(crate) use self::credentials::Credentials;
 
 /// How much of a provider's words is kept, in characters.
 const MESSAGE_CHARS_MAX: usize = 500;
@@ -27,11 +31,19 @@ pub(crate) enum Again {
 pub(crate) struct Failure {
     pub(crate) error: ModelError,
     pub(crate) again: Again,
+    /// The provider's words where the error does not repeat them: what a server says of its own failure (the
+    /// address of the machine behind it, a stack trace) is for the operator alone.
+    words: String,
 }
 
 impl Failure {
-    fn new(error: ModelError, again: Again) -> Self {
-        Self { error, again }
+    /// A failure that the provider has said nothing more about.
+    pub(crate) fn new(error: ModelError, again: Again) -> Self {
+        Self {
+            error,
+            again,
+            words: String::new(),
+        }
     }
 
     /// The answer makes no sense.
@@ -65,7 +77,7 @@ impl Failure {
         let told = match serde_json::from_slice::<Value>(body) {
             Ok(value) => Told::read(&value),
             Err(_) => Told {
-                message: clip(&String::from_utf8_lossy(body)),
+                message: String::from_utf8_lossy(body).into_owned(),
                 ..Told::default()
             },
         };
@@ -87,7 +99,7 @@ impl Failure {
         let told = match serde_json::from_str::<Value>(data) {
             Ok(value) => Told::read(&value),
             Err(_) => Told {
-                message: clip(data),
+                message: data.to_owned(),
                 ..Told::default()
             },
         };
@@ -95,27 +107,33 @@ impl Failure {
         told.judge(status, None, model)
     }
 
-    /// The failure with a credential cut out of the provider's words.
-    pub(crate) fn without(mut self, secret: Option<&str>) -> Self {
-        let Some(secret) = secret.filter(|secret| secret.len() >= 4) else {
-            return self;
-        };
+    /// The failure as it may leave this crate: the credentials cut out of the provider's words, and only then
+    /// the words cut to a bounded length, so that no half of a credential stays.
+    pub(crate) fn without(mut self, credentials: &Credentials) -> Self {
+        let settle = |text: &mut String| *text = clip(&credentials.cut(text));
+        settle(&mut self.words);
         match &mut self.error {
-            ModelError::Rejected { message, .. }
-            | ModelError::RateLimited { message, .. }
+            ModelError::Rejected { message, param, .. } => {
+                settle(message);
+                param.as_mut().map(settle);
+            }
+            ModelError::RateLimited { message, .. }
             | ModelError::Unavailable(message)
             | ModelError::Malformed(message)
             | ModelError::Timeout(message)
             | ModelError::NotFound(message)
-            | ModelError::NotConfigured(message) => {
-                if message.contains(secret) {
-                    *message = message.replace(secret, "…");
-                }
-            }
+            | ModelError::NotConfigured(message) => settle(message),
             ModelError::ContextLength { .. } | ModelError::Credentials { .. } | ModelError::Paused { .. } => {
             }
         }
         self
+    }
+
+    /// Tells the operator what the error keeps from the caller. Of a failure [`Failure::without`] credentials.
+    pub(crate) fn note(&self, provider: &str) {
+        if !self.words.is_empty() {
+            tracing::debug!(provider, words = self.words, "a provider says why it failed");
+        }
     }
 }
 
@@ -140,7 +158,7 @@ impl Told {
             .unwrap_or(value);
         if let Some(text) = inner.as_str() {
             return Self {
-                message: clip(text),
+                message: text.to_owned(),
                 code: scalar(value.get("code").or(value.get("status_code"))),
                 ..Self::default()
             };
@@ -149,7 +167,7 @@ impl Told {
             .iter()
             .find_map(|key| inner.get(key));
         Self {
-            message: words.map_or_else(|| clip(&inner.to_string()), |words| clip(&text_of(words))),
+            message: words.map_or_else(|| inner.to_string(), text_of),
             kind: scalar(inner.get("type")),
             code: scalar(
                 inner
@@ -157,7 +175,7 @@ impl Told {
                     .filter(|code| !code.is_null())
                     .or(inner.get("status")),
             ),
-            param: inner.get("param").and_then(Value::as_str).map(clip),
+            param: inner.get("param").and_then(Value::as_str).map(str::to_owned),
             limit_tokens: inner.get("n_ctx").and_then(Value::as_u64),
             prompt_tokens: inner.get("n_prompt_tokens").and_then(Value::as_u64),
         }
@@ -189,7 +207,8 @@ impl Told {
     }
 
     fn judge(self, status: u16, retry_after: Option<Duration>, model: &str) -> Failure {
-        let words = format!("{} {} {}", self.code, self.kind, self.message).to_ascii_lowercase();
+        // Only the beginning counts: further on a server may repeat the question.
+        let words = format!("{} {} {}", self.code, self.kind, clip(&self.message)).to_ascii_lowercase();
         match status {
             429 => {
                 let again = if words.contains("insufficient_quota") {
@@ -225,8 +244,11 @@ impl Told {
                 Failure::new(error, Again::Never)
             }
             500..=599 => {
-                let text = format!("{status}: {}", self.message);
-                Failure::new(ModelError::Unavailable(text), Again::Retry)
+                let text = format!("it reported an error of its own ({status})");
+                Failure {
+                    words: self.message,
+                    ..Failure::new(ModelError::Unavailable(text), Again::Retry)
+                }
             }
             _ => {
                 let text = format!("unexpected status {status}; check the provider's base_url");
@@ -236,7 +258,7 @@ impl Told {
     }
 
     fn overflow(&self) -> ModelError {
-        let words = self.message.to_ascii_lowercase();
+        let words = clip(&self.message).to_ascii_lowercase();
         let limits = [
             "context length is ",
             "context size (",

@@ -50,8 +50,8 @@ pub struct Target {
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProviderOptions {
-    /// The row of known services to take defaults from. Unset: the row of the base URL's host; without a
-    /// base URL the row of the provider's own name.
+    /// The row of known services to take defaults from. Unset: the row of the base URL's host, or of the name of a
+    /// service that people run themselves; without a base URL the row of the provider's own name.
     pub profile: Option<String>,
     /// Where it answers, up to and including `/v1`.
     pub base_url: Option<String>,
@@ -102,7 +102,9 @@ pub struct Options {
     pub fallbacks: Vec<String>,
     /// How long connecting may take.
     pub connect_timeout_ms: u64,
-    /// How long the first token may take. Generous: a local model may first read a long prompt.
+    /// How long the first token may take; a provider that does not stream must have answered whole by then.
+    /// Generous: a local model may first read a long prompt. A question that asks for no stream is bounded by
+    /// `total_timeout_ms` alone; the engine asks none.
     pub first_byte_timeout_ms: u64,
     /// How long a stream that has begun may be silent.
     pub idle_timeout_ms: u64,

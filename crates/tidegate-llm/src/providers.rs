@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, fmt, sync::LazyLock};
 use serde::Deserialize;
 use tidegate_core::{model::ModelRef, secret::Secret};
 
-use crate::options::{Dialect, ProviderOptions, TokensField};
+use crate::{
+    fault::{Credentials, Failure},
+    options::{Dialect, ProviderOptions, TokensField},
+};
 
 /// The table of known services.
 const TABLE: &str = include_str!("providers.toml");
@@ -57,6 +60,8 @@ pub(crate) struct Provider {
     pub(crate) extra: Vec<String>,
     pub(crate) efforts: Vec<String>,
     pub(crate) headers: BTreeMap<String, Secret>,
+    /// All of the above that is secret, as it may come back in an answer.
+    credentials: Credentials,
 }
 
 impl fmt::Debug for Provider {
@@ -122,7 +127,15 @@ impl Provider {
                 .iter()
                 .map(|(name, value)| (name.clone(), Secret::new(value)))
                 .collect(),
+            credentials: credentials(base_url, options),
         })
+    }
+
+    /// The failure as it may leave this crate, its details noted for the operator.
+    pub(crate) fn release(&self, failure: Failure) -> Failure {
+        let failure = failure.without(&self.credentials);
+        failure.note(&self.name);
+        failure
     }
 
     /// Whether a request field must not be sent.
@@ -183,10 +196,28 @@ fn find_profile(name: &str, options: &ProviderOptions) -> Result<Option<&'static
     let Some(base_url) = &options.base_url else {
         return Ok(PROFILES.get(name));
     };
-    // A loopback port says nothing about which server listens there.
-    Ok(PROFILES
-        .values()
-        .find(|row| row.base_url.starts_with("https://") && host(&row.base_url) == host(base_url)))
+    // A loopback port says nothing about which server listens there; the name of a server that people run
+    // themselves does, wherever it runs. A hosted service's name does not: its address would be its own.
+    let hosted =
+        |row: &&Profile| row.base_url.starts_with("https://") && host(&row.base_url) == host(base_url);
+    let own = || {
+        PROFILES
+            .get(name)
+            .filter(|row| row.base_url.starts_with("http://"))
+    };
+    Ok(PROFILES.values().find(hosted).or_else(own))
+}
+
+/// Everything that a provider is told in confidence: its key, its headers, a user and password in its URL.
+fn credentials(base_url: &str, options: &ProviderOptions) -> Credentials {
+    let key = options.api_key.as_ref().map(Secret::expose);
+    let headers = options.headers.values().map(String::as_str);
+    let authority = base_url
+        .split_once("://")
+        .and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
+    let user = authority.and_then(|authority| Some(authority.rsplit_once('@')?.0));
+    let password = user.and_then(|user| Some(user.split_once(':')?.1));
+    Credentials::new(key.into_iter().chain(headers).chain(user).chain(password))
 }
 
 /// The host of an http(s) URL in lower case, with its port.
@@ -283,11 +314,14 @@ mod tests {
             profile: Some("ollama".to_owned()),
             ..at("http://h:1/v1")
         };
-        let provider = settle("x", &named);
-        assert_eq!(
-            (provider.dialect, provider.base_url.as_str()),
-            (Dialect::Ollama, "http://h:1")
-        );
+        for (name, options) in [("x", named), ("ollama", at("http://h:1/v1"))] {
+            let provider = settle(name, &options);
+            assert_eq!(
+                (provider.dialect, provider.base_url.as_str()),
+                (Dialect::Ollama, "http://h:1"),
+                "{name}"
+            );
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tidegate_core::{
     clock::{Clock, Timestamp},
     id::{CallId, KeyId, RequestId, RunId, UserId},
     key::{KeyPolicy, KeyRecord},
-    port::{KeyStore, Ledger, RunStore, UsageRecord},
+    port::{KeyStore, Ledger, Reservation, RunStore, UsageRecord},
     run::{Checkpoint, RunEnd, RunRecord, RunState, Stage},
     secret::HashedKey,
     usage::{Role, Usage},
@@ -45,7 +45,10 @@ struct Series {
 
 impl Series {
     fn new(what: &'static str) -> Self {
-        Self { what, times: Vec::with_capacity(RUNS) }
+        Self {
+            what,
+            times: Vec::with_capacity(RUNS),
+        }
     }
 
     fn note(&mut self, begun: Instant) {
@@ -55,14 +58,20 @@ impl Series {
     fn at(&mut self, percent: usize) -> Duration {
         self.times.sort_unstable();
         let last = self.times.len().saturating_sub(1);
-        self.times.get((self.times.len() * percent / 100).min(last)).copied().unwrap_or_default()
+        self.times
+            .get((self.times.len() * percent / 100).min(last))
+            .copied()
+            .unwrap_or_default()
     }
 }
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    let options = Options { path: folder.path().join("bench.db"), ..Options::default() };
+    let options = Options {
+        path: folder.path().join("bench.db"),
+        ..Options::default()
+    };
     let (store, worker) = Store::open(options, Arc::new(Still)).await?;
     let (stop, working) = (CancellationToken::new(), tokio_util::task::TaskTracker::new());
     working.spawn(worker.run(stop.clone()));
@@ -86,8 +95,16 @@ async fn measure(store: &Store) -> Result<[Series; 6], Box<dyn std::error::Error
     };
     store.insert(&key).await?;
     let state = json!({"messages": "x".repeat(STATE_BYTES)});
-    let line = |stage, state| Checkpoint { at: now, stage, state };
-    let effect = || Stage::AfterEffect { call_id: CallId::new("c"), tool: "t".into(), status: "ok".into() };
+    let line = |stage, state| Checkpoint {
+        at: now,
+        stage,
+        state,
+    };
+    let effect = || Stage::AfterEffect {
+        call_id: CallId::new("c"),
+        tool: "t".into(),
+        status: "ok".into(),
+    };
     let mut all = [
         Series::new("checkpoint without state"),
         Series::new("checkpoint with 4 KB of state"),
@@ -112,20 +129,31 @@ async fn measure(store: &Store) -> Result<[Series; 6], Box<dyn std::error::Error
         KeyStore::find(store, &key_id).await?;
         find.note(begun);
         let begun = Instant::now();
-        store.open(&record, &line(Stage::BeforeModel { round: 1 }, Some(state.clone()))).await?;
+        store
+            .open(
+                &record,
+                &line(Stage::BeforeModel { round: 1 }, Some(state.clone())),
+            )
+            .await?;
         open.note(begun);
         let begun = Instant::now();
-        store.reserve(&key_id, date(2027, 1, 15), None, 500).await?;
-        store.record(cost(&key_id, &user, &id));
+        let reservation = store.reserve(&key_id, date(2027, 1, 15), None, 500).await?;
+        store.record(cost(&key_id, &user, &id, reservation));
         book.note(begun);
         let begun = Instant::now();
         store.checkpoint(&id, &line(effect(), None)).await?;
         bare.note(begun);
         let begun = Instant::now();
-        store.checkpoint(&id, &line(Stage::BeforeModel { round: 2 }, Some(state.clone()))).await?;
+        store
+            .checkpoint(&id, &line(Stage::BeforeModel { round: 2 }, Some(state.clone())))
+            .await?;
         full.note(begun);
-        let end =
-            RunEnd { at: now, state: RunState::Completed, outcome: "answered".into(), usage: Usage::default() };
+        let end = RunEnd {
+            at: now,
+            state: RunState::Completed,
+            outcome: "answered".into(),
+            usage: Usage::default(),
+        };
         let begun = Instant::now();
         store.close(&id, &end).await?;
         close.note(begun);
@@ -133,7 +161,7 @@ async fn measure(store: &Store) -> Result<[Series; 6], Box<dyn std::error::Error
     Ok(all)
 }
 
-fn cost(key_id: &KeyId, user: &UserId, run_id: &RunId) -> UsageRecord {
+fn cost(key_id: &KeyId, user: &UserId, run_id: &RunId, reservation: Reservation) -> UsageRecord {
     UsageRecord {
         at: Timestamp::UNIX_EPOCH,
         day: date(2027, 1, 15),
@@ -143,7 +171,12 @@ fn cost(key_id: &KeyId, user: &UserId, run_id: &RunId) -> UsageRecord {
         provider: "p".into(),
         model: "m".into(),
         role: Role::Main,
-        usage: Usage { input_tokens: 300, output_tokens: 100, ..Usage::default() },
+        usage: Usage {
+            input_tokens: 300,
+            output_tokens: 100,
+            ..Usage::default()
+        },
+        reservation: Some(reservation),
     }
 }
 
@@ -154,7 +187,11 @@ fn print(mut series: [Series; 6]) -> Result<(), Box<dyn std::error::Error>> {
     for line in &mut series {
         let (p50, p99) = (line.at(50), line.at(99));
         let ratio = p50.as_secs_f64() / baseline;
-        writeln!(out, "{:<30} p50 {p50:>10.1?}  p99 {p99:>10.1?}  ratio {ratio:.2}", line.what)?;
+        writeln!(
+            out,
+            "{:<30} p50 {p50:>10.1?}  p99 {p99:>10.1?}  ratio {ratio:.2}",
+            line.what
+        )?;
     }
     Ok(())
 }

@@ -13,7 +13,10 @@ use tidegate_core::{
     id::{CallId, KeyId, RequestId, RunId, UserId},
     key::{Disconnect, KeyPolicy, KeyRecord},
     message::Message,
-    port::{HeldTurn, HeldTurnStore, KeyStore, Ledger, LedgerError, PageRequest, RunStore, UsageRecord},
+    port::{
+        HeldTurn, HeldTurnStore, KeyStore, Ledger, LedgerError, PageRequest, PolicyChange, Reservation,
+        RunStore, UsageRecord,
+    },
     run::{Checkpoint, RunEnd, RunRecord, RunState, Stage},
     secret::HashedKey,
     usage::{Role, Usage},
@@ -89,6 +92,14 @@ pub(crate) fn end(second: i64, state: RunState) -> RunEnd {
     }
 }
 
+/// The cost of a call that tokens were reserved for.
+pub(crate) fn booked(record: UsageRecord, reservation: Reservation) -> UsageRecord {
+    UsageRecord {
+        reservation: Some(reservation),
+        ..record
+    }
+}
+
 pub(crate) fn cost(key: &str, user_name: &str, input_tokens: u64, output_tokens: u64) -> UsageRecord {
     UsageRecord {
         at: at(0),
@@ -104,6 +115,7 @@ pub(crate) fn cost(key: &str, user_name: &str, input_tokens: u64, output_tokens:
             output_tokens,
             ..Usage::default()
         },
+        reservation: None,
     }
 }
 
@@ -134,22 +146,22 @@ pub(crate) async fn keys_round_trip(store: &dyn KeyStore) {
     ));
     assert_eq!(store.find(&KeyId::new("nobody")).await.unwrap(), None);
 
-    let changed = store.set_policy(&plain.id, &full.policy).await.unwrap().unwrap();
-    assert_eq!(
-        changed,
-        KeyRecord {
-            policy: full.policy.clone(),
-            ..plain.clone()
-        }
-    );
-    assert_eq!(store.find(&plain.id).await.unwrap(), Some(changed));
-    assert_eq!(
-        store
-            .set_policy(&KeyId::new("nobody"), &full.policy)
-            .await
-            .unwrap(),
-        None
-    );
+    let changed = KeyRecord {
+        policy: full.policy.clone(),
+        ..plain.clone()
+    };
+    // The second one expects what was there before the first.
+    for expected in [
+        PolicyChange::Changed(changed.clone()),
+        PolicyChange::Conflict(changed.clone()),
+    ] {
+        let set = store.set_policy(&plain.id, &plain.policy, &full.policy).await;
+        assert_eq!(set.unwrap(), expected);
+        assert_eq!(store.find(&plain.id).await.unwrap().as_ref(), Some(&changed));
+    }
+    let nobody = KeyId::new("nobody");
+    let set = store.set_policy(&nobody, &plain.policy, &full.policy).await;
+    assert_eq!(set.unwrap(), PolicyChange::Missing);
 
     let new = HashedKey::from_digest([2; 32]);
     let rotated = store.rotate(&full.id, new, at(60)).await.unwrap().unwrap();
@@ -404,11 +416,12 @@ pub(crate) async fn turns_are_held(store: &dyn HeldTurnStore, bound: i64) {
 /// Booking, quota and the sums by day.
 pub(crate) async fn usage_is_booked(ledger: &dyn Ledger) {
     let (key_id, day) = (KeyId::new("k1"), date(2027, 1, 15));
-    ledger.reserve(&key_id, day, Some(1_000), 400).await.unwrap();
-    ledger.record(cost("k1", "ann", 300, 100));
+    let first = ledger.reserve(&key_id, day, Some(1_000), 400).await.unwrap();
+    ledger.record(booked(cost("k1", "ann", 300, 100), first));
     assert_eq!(ledger.spent_tokens(&key_id, day), 400);
-    ledger.reserve(&key_id, day, Some(1_000), 400).await.unwrap();
-    ledger.record(cost("k1", "bob", 500, 100));
+    let second = ledger.reserve(&key_id, day, Some(1_000), 400).await.unwrap();
+    assert_ne!(first, second);
+    ledger.record(booked(cost("k1", "bob", 500, 100), second));
     let refused = ledger.reserve(&key_id, day, Some(1_000), 1).await;
     assert!(matches!(
         refused,

@@ -101,6 +101,8 @@ const IO: u32 = 10;
 const CORRUPT: u32 = 11;
 const FULL: u32 = 13;
 const CANNOT_OPEN: u32 = 14;
+const CONSTRAINT: u32 = 19;
+const MISMATCH: u32 = 20;
 const NOT_A_DATABASE: u32 = 26;
 
 /// The primary result code: the low byte of the extended one.
@@ -131,6 +133,11 @@ pub(crate) fn failed(doing: &'static str) -> impl FnOnce(sqlx::Error) -> StoreEr
         tracing::debug!(doing, error = %error, "a database statement failed");
         StoreError::Internal(text)
     }
+}
+
+/// Whether the database will never take these values, however often it is asked.
+pub(crate) fn is_refused(error: &sqlx::Error) -> bool {
+    matches!(code(error), Some(CONSTRAINT | MISMATCH))
 }
 
 /// Whether a row of that id is there already.

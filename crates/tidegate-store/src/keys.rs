@@ -8,7 +8,7 @@ use tidegate_core::{
     error::StoreError,
     id::KeyId,
     key::{KeyPolicy, KeyRecord, PreviousHash},
-    port::{KeyPage, KeyStore, PageRequest},
+    port::{KeyPage, KeyStore, PageRequest, PolicyChange},
     secret::HashedKey,
 };
 
@@ -104,10 +104,16 @@ impl KeyStore for Store {
         Ok(KeyPage { keys, has_more })
     }
 
-    async fn set_policy(&self, id: &KeyId, policy: &KeyPolicy) -> Result<Option<KeyRecord>, StoreError> {
+    async fn set_policy(
+        &self,
+        id: &KeyId,
+        expected: &KeyPolicy,
+        new: &KeyPolicy,
+    ) -> Result<PolicyChange, StoreError> {
         self.changing_keys(SetPolicy {
             id: id.clone(),
-            policy: policy.clone(),
+            expected: expected.clone(),
+            new: new.clone(),
         })
         .await
     }
@@ -231,25 +237,39 @@ impl Command for InsertFirst {
     }
 }
 
+/// Compares and writes in one transaction. The comparison reads through the writer's own connection, so that
+/// neither a reader's older view nor what is cached can stand in for the row.
 struct SetPolicy {
     id: KeyId,
-    policy: KeyPolicy,
+    expected: KeyPolicy,
+    new: KeyPolicy,
 }
 
 #[async_trait]
 impl Command for SetPolicy {
-    type Output = Option<KeyRecord>;
+    type Output = PolicyChange;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Option<KeyRecord>, StoreError> {
-        bind_policy(
-            sqlx::query(SET_POLICY).bind(self.id.as_str().to_owned()),
-            &self.policy,
-        )
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<PolicyChange, StoreError> {
+        let id = self.id.as_str();
+        let find = sqlx::query(FIND).bind(id.to_owned());
+        let Some(found) = one(find, connection).await? else {
+            return Ok(PolicyChange::Missing);
+        };
+        if found.policy != self.expected {
+            return Ok(PolicyChange::Conflict(found));
+        }
+        let set = bind_policy(sqlx::query(SET_POLICY).bind(id.to_owned()), &self.new);
+        let changed = one(set, connection).await?;
+        Ok(changed.map_or(PolicyChange::Missing, PolicyChange::Changed))
+    }
+}
+
+async fn one(query: Query, connection: &mut SqliteConnection) -> Result<Option<KeyRecord>, StoreError> {
+    query
         .fetch_optional(connection)
         .await
         .and_then(|found| found.as_ref().map(record).transpose())
         .map_err(failed("changing a key"))
-    }
 }
 
 struct Rotate {

@@ -16,7 +16,10 @@ pub(crate) mod sql;
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -25,7 +28,7 @@ use jiff::civil::Date;
 use tidegate_core::{
     error::StoreError,
     id::KeyId,
-    port::{DayUsage, Ledger, LedgerError, UsageRecord},
+    port::{DayUsage, Ledger, LedgerError, Reservation, UsageRecord},
 };
 use tokio::time::Instant;
 
@@ -41,6 +44,8 @@ pub(crate) struct Book {
     days: Mutex<HashMap<Slot, Arc<Day>>>,
     rows: Mutex<Vec<UsageRecord>>,
     rows_max: usize,
+    /// Reservations made so far.
+    reservations: AtomicU64,
     /// Held while rows are on their way to the disk, so that a day is not loaded in between: it would be
     /// unknown whether the sum on the disk has them.
     flushing: tokio::sync::Mutex<()>,
@@ -52,6 +57,7 @@ impl Book {
             days: Mutex::default(),
             rows: Mutex::default(),
             rows_max: options.usage_rows_max.max(1),
+            reservations: AtomicU64::default(),
             flushing: tokio::sync::Mutex::default(),
         }
     }
@@ -71,12 +77,17 @@ impl Book {
         days.get(&(key_id.clone(), day)).map(Arc::clone)
     }
 
-    fn record(&self, record: UsageRecord) {
+    fn next_reservation(&self) -> Reservation {
+        Reservation::new(self.reservations.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn record(&self, mut record: UsageRecord) {
+        sql::cut(&mut record.usage);
         let tokens = record.usage.total_tokens();
         let day = self.day(&record.key_id, record.day);
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = rows.len() < self.rows_max;
-        day.book(tokens, kept);
+        day.book(tokens, kept, record.reservation);
         if kept {
             rows.push(record);
         } else {
@@ -132,7 +143,7 @@ impl Ledger for Store {
         day: Date,
         limit_tokens: Option<u64>,
         estimate_tokens: u64,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<Reservation, LedgerError> {
         let wait = Duration::from_millis(self.options().reservation_wait_ms);
         let reserving = self.reserve_in_turn(key_id, day, limit_tokens, estimate_tokens);
         tokio::time::timeout(wait, reserving).await.unwrap_or_else(|_| {
@@ -194,7 +205,7 @@ impl Store {
         date: Date,
         limit_tokens: Option<u64>,
         estimate_tokens: u64,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<Reservation, LedgerError> {
         let day = self.book().day(key_id, date);
         let _turn = day.turn().await;
         if !day.is_loaded() {
@@ -223,8 +234,9 @@ impl Store {
             self.writer().run(command).await?;
             day.extend(reserved_tokens);
         }
-        day.begin_call(estimate_tokens, Instant::now());
-        Ok(())
+        let reservation = self.book().next_reservation();
+        day.begin_call(reservation, estimate_tokens, Instant::now());
+        Ok(reservation)
     }
 
     async fn load_day(&self, key_id: &KeyId, date: Date, day: &Day) -> Result<(), StoreError> {

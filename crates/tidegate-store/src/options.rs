@@ -14,7 +14,8 @@ pub struct Options {
     pub busy_timeout_ms: u64,
     /// Writes that may be waiting; beyond it, callers wait for room.
     pub write_queue_max: usize,
-    /// How long a caller waits for its write to be committed before it gets an error.
+    /// How long a caller waits for its write to be committed before it gets an error; one that opens a run waits
+    /// so long for its turn only, because a run must not open after its caller was refused.
     pub write_timeout_ms: u64,
     /// How often usage rows and last-used times are written.
     pub flush_interval_ms: u64,

@@ -85,9 +85,11 @@ const PRUNE: &str = "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE end
 
 #[async_trait]
 impl RunStore for Store {
+    /// Waits for its commit to the end: a row that came after its caller had been refused would stay open, and
+    /// nobody would close it.
     async fn open(&self, run: &RunRecord, first: &Checkpoint) -> Result<(), StoreError> {
         self.writer()
-            .run(Open {
+            .run_or_refuse(Open {
                 run: run.clone(),
                 first: Line::of(first),
             })

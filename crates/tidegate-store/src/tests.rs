@@ -7,7 +7,7 @@ use tidegate_core::{
     clock::{Clock, Timestamp},
     error::StoreError,
     id::{CallId, KeyId, RunId},
-    port::{HeldTurn, HeldTurnStore, KeyStore, Ledger, RunStore},
+    port::{HeldTurn, HeldTurnStore, KeyStore, Ledger, PolicyChange, RunStore},
     run::{RunState, Stage},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -124,9 +124,11 @@ async fn another_process_revokes_and_the_next_look_up_sees_it() {
     let record = key("a", 0);
     daemon.store.insert(&record).await.unwrap();
     for enabled in [false, true, false, true] {
-        let mut policy = record.policy.clone();
+        let known = KeyStore::find(&cli.store, &record.id).await.unwrap().unwrap();
+        let mut policy = known.policy.clone();
         policy.enabled = enabled;
-        cli.store.set_policy(&record.id, &policy).await.unwrap().unwrap();
+        let set = cli.store.set_policy(&record.id, &known.policy, &policy).await;
+        assert!(matches!(set, Ok(PolicyChange::Changed(_))), "{set:?}");
         for _reader in 0..6 {
             let found = KeyStore::find(&daemon.store, &record.id).await.unwrap().unwrap();
             assert_eq!(found.policy.enabled, enabled);
@@ -404,4 +406,65 @@ async fn a_write_does_not_wait_for_ever_for_another_process() {
     opened.store.insert(&key("a", 0)).await.unwrap();
     opened.store.open(&run("r1", "k1", "ann"), &first).await.unwrap();
     opened.close().await;
+}
+
+/// The caller of a write that takes longer than its time limit is told what became of it, not that it failed.
+#[tokio::test]
+async fn a_run_is_open_or_refused_and_never_opens_later() {
+    let (_folder, path) = folder();
+    let options = Options {
+        path,
+        write_timeout_ms: 5,
+        write_queue_max: 1,
+        ..Options::default()
+    };
+    let (store, worker) = Store::open(options, Arc::new(Morning)).await.unwrap();
+    let first = line(0, Stage::BeforeModel { round: 1 }, None);
+    let (slow, late) = (run("slow", "k1", "ann"), run("late", "k1", "ann"));
+    let mut opening = store.open(&slow, &first);
+    let waited = tokio::time::timeout(std::time::Duration::from_millis(50), &mut opening).await;
+    assert!(waited.is_err(), "nobody writes yet: {waited:?}");
+    let refused = store.open(&late, &first).await.unwrap_err().to_string();
+    assert!(refused.contains("in time"), "{refused}");
+
+    let (shutdown, tracker) = (CancellationToken::new(), TaskTracker::new());
+    tracker.spawn(worker.run(shutdown.clone()));
+    tracker.close();
+    opening.await.unwrap();
+    for (run, is_there) in [(slow, true), (late, false)] {
+        let found = RunStore::find(&store, &run.key_id, &run.id).await.unwrap();
+        assert_eq!(found.is_some(), is_there, "{run:?}");
+    }
+    shutdown.cancel();
+    tracker.wait().await;
+}
+
+/// What an operator's command changes while a request is deciding is not undone by it.
+#[tokio::test]
+async fn two_processes_change_a_key_and_neither_undoes_the_other() {
+    let (_folder, path) = folder();
+    let (daemon, cli) = (Opened::at(&path).await, Opened::at(&path).await);
+    let record = key("a", 0);
+    daemon.store.insert(&record).await.unwrap();
+    let read = KeyStore::find(&daemon.store, &record.id).await.unwrap().unwrap();
+    let mut disabled = read.policy.clone();
+    disabled.enabled = false;
+    let set = cli.store.set_policy(&record.id, &read.policy, &disabled).await;
+    assert!(matches!(set, Ok(PolicyChange::Changed(_))), "{set:?}");
+
+    let mut renamed = read.policy.clone();
+    renamed.name = "new name".to_owned();
+    let set = daemon
+        .store
+        .set_policy(&record.id, &read.policy, &renamed)
+        .await
+        .unwrap();
+    let PolicyChange::Conflict(now) = set else {
+        panic!("{set:?}")
+    };
+    assert_eq!(now.policy, disabled);
+    let found = KeyStore::find(&daemon.store, &record.id).await.unwrap().unwrap();
+    assert_eq!(found.policy, disabled);
+    cli.close().await;
+    daemon.close().await;
 }

@@ -90,6 +90,14 @@ fn stopped() -> StoreError {
     StoreError::Internal("the writer has stopped; the process is shutting down".to_owned())
 }
 
+fn too_slow() -> StoreError {
+    let text = "the database did not take a write in time; see whether its disk is overloaded";
+    StoreError::Internal(text.to_owned())
+}
+
+/// A place in the queue.
+type Room<'q> = mpsc::Permit<'q, Box<dyn Job>>;
+
 /// The way into the queue.
 #[derive(Clone)]
 pub(crate) struct Writer {
@@ -122,22 +130,33 @@ impl Writer {
     pub(crate) async fn run<C: Command>(&self, command: C) -> Result<C::Output, StoreError> {
         tokio::time::timeout(self.timeout, self.run_to_end(command))
             .await
-            .unwrap_or_else(|_| {
-                let text = "the database did not take a write in time; see whether its disk is overloaded";
-                Err(StoreError::Internal(text.to_owned()))
-            })
+            .unwrap_or_else(|_| Err(too_slow()))
     }
 
     /// Like [`Writer::run`], for a caller who must know whether the write happened. What bounds it is that
     /// the worker gives up on each transaction after the busy timeout.
     pub(crate) async fn run_to_end<C: Command>(&self, command: C) -> Result<C::Output, StoreError> {
+        let room = self.queue.reserve().await.map_err(|_| stopped())?;
+        Self::run_in(room, command).await
+    }
+
+    /// Like [`Writer::run_to_end`], but waits only for a bounded time for room in the queue: whoever is refused
+    /// is refused before anything can be written.
+    pub(crate) async fn run_or_refuse<C: Command>(&self, command: C) -> Result<C::Output, StoreError> {
+        let room = tokio::time::timeout(self.timeout, self.queue.reserve())
+            .await
+            .map_err(|_| too_slow())?
+            .map_err(|_| stopped())?;
+        Self::run_in(room, command).await
+    }
+
+    async fn run_in<C: Command>(room: Room<'_>, command: C) -> Result<C::Output, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let job = Box::new(Queued {
+        room.send(Box::new(Queued {
             command,
             output: None,
             reply,
-        });
-        self.queue.send(job).await.map_err(|_| stopped())?;
+        }));
         answer.await.map_err(|_| stopped())?
     }
 }

@@ -20,7 +20,7 @@ use tidegate_core::{
     clock::{Clock, Timestamp},
     id::{CallId, KeyId, RequestId, RunId, UserId},
     key::{KeyPolicy, KeyRecord},
-    port::{KeyStore, Ledger, LedgerError, RunStore, UsageRecord},
+    port::{KeyStore, Ledger, LedgerError, Reservation, RunStore, UsageRecord},
     run::{Checkpoint, RunEnd, RunRecord, RunState, Stage},
     secret::HashedKey,
     usage::{Role, Usage},
@@ -221,10 +221,10 @@ async fn run_turn(store: &Store, name: &str, numbers: &mut Numbers, stops: bool)
         .reserve(&key_id(), DAY, Some(LIMIT_TOKENS), ESTIMATE_TOKENS)
         .await
     {
-        Ok(()) => {
+        Ok(reservation) => {
             let tokens = 1 + numbers.below(ESTIMATE_TOKENS);
             say(&format!("calling {tokens}"))?;
-            store.record(usage(&run, tokens));
+            store.record(usage(&run, tokens, reservation));
             say(&format!("spent {tokens}"))?;
         }
         Err(LedgerError::QuotaSpent { .. }) => {}
@@ -288,7 +288,7 @@ fn run_record(name: &str) -> Outcome<RunRecord> {
     })
 }
 
-fn usage(run: &RunRecord, tokens: u64) -> UsageRecord {
+fn usage(run: &RunRecord, tokens: u64, reservation: Reservation) -> UsageRecord {
     UsageRecord {
         at: Noon.now(),
         day: DAY,
@@ -302,6 +302,7 @@ fn usage(run: &RunRecord, tokens: u64) -> UsageRecord {
             input_tokens: tokens,
             ..Usage::default()
         },
+        reservation: Some(reservation),
     }
 }
 
@@ -385,12 +386,11 @@ async fn spend_the_rest(path: &Path, seen: &mut Seen) -> Outcome {
     tracker.spawn(worker.run(shutdown.clone()));
     tracker.close();
     let run = run_record("last")?;
-    while store
+    while let Ok(reservation) = store
         .reserve(&key_id(), DAY, Some(LIMIT_TOKENS), ESTIMATE_TOKENS)
         .await
-        .is_ok()
     {
-        store.record(usage(&run, ESTIMATE_TOKENS));
+        store.record(usage(&run, ESTIMATE_TOKENS, reservation));
         seen.spent_tokens += ESTIMATE_TOKENS;
         seen.called_tokens += ESTIMATE_TOKENS;
     }

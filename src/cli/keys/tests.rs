@@ -142,6 +142,7 @@ async fn the_defaults_are_careful() {
 #[tokio::test]
 async fn what_makes_no_sense_is_said() {
     let office = Office::open().await;
+    let long = "t".repeat(bounds::LISTED_CHARS_MAX + 1);
     for (arguments, word) in [
         (vec!["create", "--name", " "], "--name"),
         (vec!["create", "--name", "x", "--expires", "2001-01-01"], "past"),
@@ -150,6 +151,18 @@ async fn what_makes_no_sense_is_said() {
             vec!["create", "--name", "x", "--metadata", "novalue"],
             "KEY=VALUE",
         ),
+        (vec!["create", "--name", "\u{202e}nna"], "--name"),
+        (vec!["create", "--name", "x", "--model", "m\n"], "--model"),
+        (
+            vec!["create", "--name", "x", "--tool", "a", "--tool", "b\u{200b}"],
+            "--tool",
+        ),
+        (vec!["create", "--name", "x", "--tool", &long], "--tool"),
+        (
+            vec!["create", "--name", "x", "--metadata", "a=b\nc"],
+            "--metadata",
+        ),
+        (vec!["create", "--name", "x", "--metadata", "=b"], "--metadata"),
         (vec!["rotate", "x", "--grace", "long"], "30m"),
     ] {
         let error = office.keys(&arguments).await.unwrap_err();
@@ -164,4 +177,41 @@ fn a_generated_key_is_one() {
     let mut text = Vec::new();
     generate(&OsEntropy, &mut text).unwrap();
     keys::parse(String::from_utf8(text).unwrap().trim()).unwrap();
+}
+
+/// The daemon changes keys too. Whichever comes first, both changes stand.
+#[tokio::test]
+async fn a_change_by_the_daemon_at_the_same_time_stays() {
+    let office = Office::open().await;
+    let made = office.json(&["create", "--name", "x", "--json"]).await;
+    let id = KeyId::new(made["id"].as_str().unwrap());
+    let rename = async |name: &str| {
+        let mut key = office.store.find(&id).await.unwrap().unwrap();
+        loop {
+            let renamed = KeyPolicy {
+                name: name.to_owned(),
+                ..key.policy.clone()
+            };
+            let set = office.store.set_policy(&id, &key.policy, &renamed).await;
+            match set.unwrap() {
+                PolicyChange::Changed(_) => return,
+                PolicyChange::Conflict(newer) => key = newer,
+                PolicyChange::Missing => panic!("the key is gone"),
+            }
+        }
+    };
+    for round in 0..20 {
+        let (word, enabled) = if round % 2 == 0 {
+            ("disable", false)
+        } else {
+            ("enable", true)
+        };
+        let name = format!("name {round}");
+        let command = [word, id.as_str()];
+        let (switched, ()) = tokio::join!(office.keys(&command), rename(&name));
+        switched.unwrap();
+        let found = office.store.find(&id).await.unwrap().unwrap().policy;
+        assert_eq!((found.name, found.enabled), (name, enabled));
+    }
+    office.lifecycle.close().await;
 }

@@ -1,4 +1,5 @@
-//! Key administration. Changes are made one after the other: they read, decide and write.
+//! Key administration. Changes are made one after the other: they read, decide and write. What the command line
+//! changes in between is not undone: a policy is replaced only if it is still the one that was read.
 
 use axum::{Json, extract::State};
 use jiff::civil::Date;
@@ -7,7 +8,7 @@ use tidegate_core::{
     clock::Timestamp,
     id::KeyId,
     key::{KeyPolicy, KeyRecord},
-    port::PageRequest,
+    port::{PageRequest, PolicyChange},
 };
 use tracing::info;
 
@@ -27,6 +28,8 @@ use crate::{
 
 /// Keys that are looked at at once when the last administrator is looked for.
 const PAGE: u32 = 100;
+/// Attempts at a change that others keep overtaking.
+const ATTEMPTS_MAX: u32 = 8;
 /// Days of usage in one answer.
 const DAYS_MAX: i32 = 366;
 /// Days of usage where the request names none.
@@ -244,7 +247,7 @@ fn days(query: &UsageQuery, today: Date) -> Result<(Date, Date), ApiError> {
     Ok((first, last))
 }
 
-/// Reads, changes and writes a policy; answers with what was stored.
+/// Reads, changes and writes a policy, anew where another process was faster; answers with what was stored.
 async fn change(
     app: &AppState,
     by: &Identity,
@@ -252,18 +255,24 @@ async fn change(
     update: UpdateKey,
 ) -> Result<Json<AdminKey>, ApiError> {
     let _turn = app.admin.lock().await;
-    let record = find(app, id).await?;
-    let mut policy = record.policy.clone();
-    update.apply(&mut policy, app.parts.clock.now())?;
-    keep_an_administrator(app, &record, Some(&policy)).await?;
-    let stored = app
-        .parts
-        .keys
-        .set_policy(&record.id, &policy)
-        .await?
-        .ok_or_else(no_such_key)?;
-    info!(key = %record.id, by = %by.caller.key_id, enabled = stored.policy.enabled, "a key was changed");
-    Ok(Json(AdminKey::of(stored, None)))
+    let mut record = find(app, id).await?;
+    for _ in 0..ATTEMPTS_MAX {
+        let mut policy = record.policy.clone();
+        update.clone().apply(&mut policy, app.parts.clock.now())?;
+        keep_an_administrator(app, &record, Some(&policy)).await?;
+        let keys = &app.parts.keys;
+        match keys.set_policy(&record.id, &record.policy, &policy).await? {
+            PolicyChange::Changed(stored) => {
+                let enabled = stored.policy.enabled;
+                info!(key = %record.id, by = %by.caller.key_id, enabled, "a key was changed");
+                return Ok(Json(AdminKey::of(stored, None)));
+            }
+            PolicyChange::Conflict(newer) => record = newer,
+            PolicyChange::Missing => return Err(no_such_key()),
+        }
+    }
+    let detail = format!("a change of key {id} was overtaken {ATTEMPTS_MAX} times");
+    Err(ApiError::internal(detail).explained("the key kept changing while it was being changed; try again"))
 }
 
 async fn find(app: &AppState, id: &str) -> Result<KeyRecord, ApiError> {

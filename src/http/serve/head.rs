@@ -4,6 +4,8 @@
 //! in front that does not sees other lines, and other requests, than we do; that is how one is smuggled in. So a
 //! watch looks at the bytes on their way to hyper, follows where heads begin and end, and gives its verdict when
 //! hyper hands over the request. It follows pipelined heads too. Bytes of bodies are counted, not looked at.
+//!
+//! The same stream is where a peer that has stopped reading is told from a slow one, see [`Stall`].
 
 use std::{
     io::{self, IoSlice},
@@ -15,20 +17,28 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::stall::Stall;
+
 /// How much is kept of what came in one read behind a head. Hyper's buffer is bounded by
 /// [`super::HEAD_BYTES_MAX`], but may be allocated for up to twice as much and is then filled.
 const AHEAD_BYTES_MAX: usize = 4 * super::HEAD_BYTES_MAX;
 
-/// A stream whose bytes are looked at while they are read.
+/// A stream whose bytes are looked at while they are read, and that fails when they are not taken any more.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,
     watch: Watch,
+    stall: Stall,
 }
 
 impl<S> Watched<S> {
-    pub(super) fn new(stream: S, watch: Watch) -> Self {
-        Self { stream, watch }
+    pub(super) fn new(stream: S, watch: Watch, stall: Stall) -> Self {
+        Self { stream, watch, stall }
+    }
+
+    /// What looks at the bytes.
+    pub(super) fn watch(&self) -> Watch {
+        self.watch.clone()
     }
 }
 
@@ -47,7 +57,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.stall.check(written, cx)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -63,7 +74,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.stall.check(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,9 +1,14 @@
+use std::sync::Mutex;
+
 use axum::{
     http::StatusCode,
     routing::{get, post},
 };
+use bytes::Bytes;
+use futures_util::stream;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::oneshot,
     task::JoinSet,
 };
 
@@ -28,6 +33,51 @@ async fn door() -> (String, JoinSet<usize>) {
     let mut tasks = JoinSet::new();
     tasks.spawn(async move { run(listener, router, &Options::default(), CancellationToken::new()).await });
     (host, tasks)
+}
+
+#[tokio::test]
+async fn a_client_that_stops_reading_loses_its_connection() {
+    let (held, gone) = oneshot::channel::<Infallible>();
+    let held = Arc::new(Mutex::new(Some(held)));
+    let endless = move || {
+        let held = held.lock().unwrap().take();
+        let letters = stream::repeat_with(move || {
+            assert!(held.is_some(), "there is one request");
+            Ok::<_, Infallible>(Bytes::from_static(&[b'a'; 16 << 10]))
+        });
+        async { Body::from_stream(letters) }
+    };
+    let router = Router::new().route("/", get(endless));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let options = Options {
+            write_timeout_ms: 200,
+            ..Options::default()
+        };
+        run(listener, router, &options, CancellationToken::new()).await
+    });
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    stream.write_all(SOUND).await.unwrap();
+    // Nothing is read from here on, and the client does not leave.
+    let let_go = time::timeout(Duration::from_secs(20), gone).await;
+    assert!(matches!(let_go, Ok(Err(_))), "the answer is still held");
+    // What is still on its way ends, too.
+    drop(stream.read_to_end(&mut Vec::new()).await);
+}
+
+#[test]
+fn connections_leave_files_for_the_rest() {
+    for (files, connections) in [
+        (u64::MAX, usize::try_from(u64::MAX - FILES_KEPT).unwrap()),
+        (8448, 8192),
+        (1024, 768),
+        (512, 256),
+        (256, 128),
+    ] {
+        assert_eq!(connections_of(files), connections, "{files}");
+    }
 }
 
 /// Everything that comes back until the other side closes.

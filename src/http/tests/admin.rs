@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use tidegate_core::secret::PlainKey;
+use tidegate_core::{key::KeyPolicy, secret::PlainKey};
 
 use super::{super::*, support::Server};
 
@@ -128,4 +128,42 @@ async fn keys_are_administered_over_the_api() {
         );
     }
     assert_eq!(server.send("GET", &own, admin, "").await.status, 200);
+}
+
+/// The command line may disable a key while a request is about to change it.
+#[tokio::test]
+async fn a_change_from_outside_is_not_undone() {
+    let server = Server::start(Options::default()).await;
+    let key = server.add_key(|_| ()).await;
+    let path = format!("/v1/admin/keys/{}", crate::keys::parse(key.expose()).unwrap().id);
+    let rename = r#"{"name":"renamed"}"#;
+    let meanwhile = |changes: usize| {
+        let change: fn(&mut KeyPolicy) = |policy| {
+            policy.enabled = false;
+            policy.requests_per_minute = Some(policy.requests_per_minute.unwrap_or(0) + 1);
+        };
+        *server.memory.meanwhile.lock().unwrap() = vec![change; changes];
+    };
+    meanwhile(7);
+    let changed = server.send("PATCH", &path, &server.admin, rename).await.json();
+    assert_eq!(
+        (
+            changed["name"].as_str(),
+            changed["enabled"].as_bool(),
+            changed["requests_per_minute"].as_u64()
+        ),
+        (Some("renamed"), Some(false), Some(7))
+    );
+    assert_eq!(server.send("GET", "/v1/models", &key, "").await.status, 401);
+
+    meanwhile(100);
+    let refused = server
+        .send("PATCH", &path, &server.admin, r#"{"name":"again"}"#)
+        .await;
+    assert_eq!(refused.status, 500);
+    assert!(refused.body.contains("kept changing"), "{}", refused.body);
+    assert_eq!(server.memory.meanwhile.lock().unwrap().len(), 92, "it gives up");
+    meanwhile(0);
+    let shown = server.send("GET", &path, &server.admin, "").await.json();
+    assert_eq!(shown["name"], "renamed");
 }

@@ -17,7 +17,7 @@ use tidegate_core::{
     key::{KeyPolicy, KeyRecord, PreviousHash},
     port::{
         DayUsage, FileFault, HeldTurn, HeldTurnStore, KeyPage, KeyStore, Ledger, LedgerError, LineLog,
-        OperatorFiles, PageRequest, RunStore, UsageRecord,
+        OperatorFiles, PageRequest, PolicyChange, Reservation, RunStore, UsageRecord,
     },
     run::{Checkpoint, RunEnd, RunRecord, RunState, RunView},
     secret::HashedKey,
@@ -31,6 +31,8 @@ use crate::http::{ReadinessItem, ReadinessSource};
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pub(super) keys: Mutex<Vec<KeyRecord>>,
+    /// What another process does to a key just before its policy is set, the last one first.
+    pub(super) meanwhile: Mutex<Vec<fn(&mut KeyPolicy)>>,
     runs: Mutex<Vec<(RunRecord, Option<RunEnd>)>>,
     pub(super) spent: AtomicU64,
     /// Makes the readiness check panic.
@@ -76,12 +78,24 @@ impl KeyStore for Memory {
         })
     }
 
-    async fn set_policy(&self, id: &KeyId, policy: &KeyPolicy) -> Result<Option<KeyRecord>, StoreError> {
+    async fn set_policy(
+        &self,
+        id: &KeyId,
+        expected: &KeyPolicy,
+        new: &KeyPolicy,
+    ) -> Result<PolicyChange, StoreError> {
         let mut keys = self.keys.lock().unwrap();
-        Ok(keys.iter_mut().find(|key| key.id == *id).map(|key| {
-            key.policy = policy.clone();
-            key.clone()
-        }))
+        let Some(key) = keys.iter_mut().find(|key| key.id == *id) else {
+            return Ok(PolicyChange::Missing);
+        };
+        if let Some(meanwhile) = self.meanwhile.lock().unwrap().pop() {
+            meanwhile(&mut key.policy);
+        }
+        if key.policy != *expected {
+            return Ok(PolicyChange::Conflict(key.clone()));
+        }
+        key.policy = new.clone();
+        Ok(PolicyChange::Changed(key.clone()))
     }
 
     async fn rotate(
@@ -171,8 +185,8 @@ impl Ledger for Memory {
         _day: Date,
         _limit_tokens: Option<u64>,
         _estimate_tokens: u64,
-    ) -> Result<(), LedgerError> {
-        Ok(())
+    ) -> Result<Reservation, LedgerError> {
+        Ok(Reservation::new(0))
     }
 
     fn record(&self, _record: UsageRecord) {}

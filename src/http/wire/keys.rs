@@ -19,8 +19,6 @@ use crate::{http::error::ApiError, keys};
 
 use check::{at_least_one, checked_text, disconnect, expiry, listed, metadata, scopes};
 
-/// Characters of a key's name.
-const NAME_CHARS_MAX: usize = 200;
 /// Thirty days, in seconds.
 const GRACE_S_MAX: u64 = 30 * 86_400;
 
@@ -57,7 +55,7 @@ pub(in crate::http) struct CreateKey {
 }
 
 /// Changes a key. An absent field stays as it is; null takes a limit away.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct UpdateKey {
     #[serde(default)]
@@ -90,7 +88,7 @@ pub(in crate::http) struct UpdateKey {
 }
 
 /// What an update does to a limit: null and absence differ.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 enum Change<T> {
     /// The field is absent.
     #[default]
@@ -331,7 +329,7 @@ impl UpdateKey {
     pub(in crate::http) fn apply(self, policy: &mut KeyPolicy, now: Timestamp) -> Result<(), ApiError> {
         let mut changed = policy.clone();
         if let Some(name) = self.name {
-            changed.name = checked_text("name", name, NAME_CHARS_MAX)?;
+            changed.name = checked_text("name", name, keys::bounds::NAME_CHARS_MAX)?;
         }
         if let Some(enabled) = self.enabled {
             changed.enabled = enabled;

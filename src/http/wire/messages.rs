@@ -1,5 +1,7 @@
 //! The history, from wire roles to messages with an origin.
 
+mod file;
+
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, de::SeqAccess, de::Visitor};
@@ -112,7 +114,7 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// Turns the history into messages. `remote_images` is whether pictures may be given as addresses.
+/// Turns the history into messages. `remote_images` is whether pictures and files may be given as addresses.
 pub(super) fn messages(
     wire: Vec<Object<WireMessage>>,
     remote_images: bool,
@@ -182,14 +184,7 @@ impl Reader {
             }),
             "image_url" => self.image(part.image_url, &format!("{at}.image_url")),
             "input_audio" => audio(part.input_audio, &format!("{at}.input_audio")),
-            "file" => match part.file {
-                Some(Free(file @ Value::Object(_))) => Ok(Part::File { file }),
-                Some(_) => Err(ApiError::invalid_type(
-                    format!("{at}.file"),
-                    "`file` must be an object",
-                )),
-                None => Err(ApiError::missing(format!("{at}.file"))),
-            },
+            "file" => file::file(part.file, self.remote_images, &format!("{at}.file")),
             kind => Err(unsupported_part(kind, at)),
         }
     }

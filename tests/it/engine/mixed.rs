@@ -75,9 +75,16 @@ async fn server_calls_run_and_are_kept_while_the_client_answers_its_own() {
 #[tokio::test]
 async fn what_the_server_did_in_earlier_rounds_is_kept_too() {
     let daemon = Daemon::start().await;
-    daemon.upstream.push(Reply::text("").call("srv", "calculate", json!({"expression": "6*7"})));
-    daemon.upstream.push(Reply::text("").call("cli", "get_weather", json!({"city": "Oslo"})));
-    let answer = Chat::new(&daemon, "weather and sum").with("tools", weather()).send().await;
+    daemon
+        .upstream
+        .push(Reply::text("").call("srv", "calculate", json!({"expression": "6*7"})));
+    daemon
+        .upstream
+        .push(Reply::text("").call("cli", "get_weather", json!({"city": "Oslo"})));
+    let answer = Chat::new(&daemon, "weather and sum")
+        .with("tools", weather())
+        .send()
+        .await;
     let call = answer.calls().remove(0);
     let follow_up = json!([
         user("weather and sum"),
@@ -85,7 +92,12 @@ async fn what_the_server_did_in_earlier_rounds_is_kept_too() {
             "function": {"name": call.1, "arguments": call.2}}]},
         {"role": "tool", "tool_call_id": call.0, "content": "18C, sunny"}
     ]);
-    Chat::new(&daemon, "").with("messages", follow_up).with("tools", weather()).send().await.content();
+    Chat::new(&daemon, "")
+        .with("messages", follow_up)
+        .with("tools", weather())
+        .send()
+        .await
+        .content();
     let chats = daemon.upstream.chats();
     let roles: Vec<&str> = chats.last().unwrap()["messages"]
         .as_array()
@@ -93,7 +105,10 @@ async fn what_the_server_did_in_earlier_rounds_is_kept_too() {
         .iter()
         .map(|message| message["role"].as_str().unwrap())
         .collect();
-    assert_eq!(roles, ["system", "user", "assistant", "tool", "assistant", "tool"]);
+    assert_eq!(
+        roles,
+        ["system", "user", "assistant", "tool", "assistant", "tool"]
+    );
 }
 
 #[tokio::test]

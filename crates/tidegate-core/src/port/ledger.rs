@@ -10,6 +10,23 @@ use crate::{
     usage::{Role, Usage},
 };
 
+/// Tokens that [`Ledger::reserve`] set aside for one call: which of the calls under way it is. The call's
+/// record gives it back, so that a small call that ends early does not free what a large one still holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reservation(u64);
+
+impl Reservation {
+    /// The reservation of that number; a ledger gives each number once in its life.
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// One model call's cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageRecord {
@@ -29,8 +46,10 @@ pub struct UsageRecord {
     pub model: String,
     /// What the call was for.
     pub role: Role,
-    /// What it cost.
+    /// What it cost. A ledger may cut numbers that no model call can have.
     pub usage: Usage,
+    /// What was reserved for it, which this record gives back; `None` where nothing was.
+    pub reservation: Option<Reservation>,
 }
 
 /// A key's day.
@@ -68,15 +87,16 @@ pub enum LedgerError {
 pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// Makes sure that the key may spend about `estimate_tokens` more on `day`: refuses where the day's quota
     /// is already spent, and extends the durable block where it is used up. Called before each model call, so
-    /// that a quota is overrun by at most one. What is reserved must be booked with [`Ledger::record`] exactly
-    /// once, with zero usage where the call did not happen: until then it counts at its estimate.
+    /// that a quota is overrun by at most one. What is reserved must be booked exactly once, with a
+    /// [`Ledger::record`] that carries the reservation, and zero usage where the call did not happen: until
+    /// then it counts at its estimate.
     async fn reserve(
         &self,
         key_id: &KeyId,
         day: Date,
         limit_tokens: Option<u64>,
         estimate_tokens: u64,
-    ) -> Result<(), LedgerError>;
+    ) -> Result<Reservation, LedgerError>;
 
     /// Books a call. Never waits; rows reach the disk within a second.
     fn record(&self, record: UsageRecord);

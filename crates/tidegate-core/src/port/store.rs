@@ -32,6 +32,17 @@ pub struct KeyPage {
     pub has_more: bool,
 }
 
+/// What became of a change of policy.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PolicyChange {
+    /// It stands; the key as it is now.
+    Changed(KeyRecord),
+    /// The policy was another one than expected and is as it was; the key as it is now, to decide again.
+    Conflict(KeyRecord),
+    /// There is no such key.
+    Missing,
+}
+
 /// Keys. Reads see every change that was committed before them, by this process or another.
 #[async_trait]
 pub trait KeyStore: Send + Sync + std::fmt::Debug {
@@ -47,8 +58,14 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     /// A page of keys, ordered by creation.
     async fn list(&self, page: &PageRequest) -> Result<KeyPage, StoreError>;
 
-    /// Replaces the policy; `None` where there is no such key.
-    async fn set_policy(&self, id: &KeyId, policy: &KeyPolicy) -> Result<Option<KeyRecord>, StoreError>;
+    /// Replaces the policy if it is still `expected`, in one step: a change by another process in between is
+    /// not undone, but answered with [`PolicyChange::Conflict`].
+    async fn set_policy(
+        &self,
+        id: &KeyId,
+        expected: &KeyPolicy,
+        new: &KeyPolicy,
+    ) -> Result<PolicyChange, StoreError>;
 
     /// Puts a new secret in place; the old one opens until `old_valid_until`. `None` where there is no such key.
     async fn rotate(
@@ -68,7 +85,7 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
 /// The journal of runs.
 #[async_trait]
 pub trait RunStore: Send + Sync + std::fmt::Debug {
-    /// Opens a run with its first checkpoint.
+    /// Opens a run with its first checkpoint. After an error there is no such run, and none comes later.
     async fn open(&self, run: &RunRecord, first: &Checkpoint) -> Result<(), StoreError>;
 
     /// Adds a line to the journal; on return it survives the end of the process.

@@ -121,8 +121,15 @@ fn escape_source(source: &str) -> String {
     escaped
 }
 
+/// The text as a reader takes it in: compatibility forms folded (NFKC), characters that show nothing dropped. For
+/// checks on words, which such characters would otherwise hide.
+pub fn folded(text: &str) -> String {
+    use unicode_normalization::UnicodeNormalization as _;
+    text.nfkc().filter(|letter| !is_invisible(*letter)).collect()
+}
+
 /// Characters that show nothing, or turn the direction of what is shown.
-pub(crate) fn is_invisible(letter: char) -> bool {
+pub fn is_invisible(letter: char) -> bool {
     matches!(
         letter,
         '\u{ad}'

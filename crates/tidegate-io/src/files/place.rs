@@ -13,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 use tidegate_core::tool::FailureCode;
-use tidegate_gate::{PathKind, ResolvedPath};
+use tidegate_gate::{PathKind, ResolvedPath, floors::is_temporary_name};
 
 use super::{Roots, write};
 
@@ -298,7 +298,7 @@ pub(super) fn names_in(folder: &OwnedFd) -> Result<(Vec<OsString>, usize), Errno
 
 fn list_folder(folder: &OwnedFd, entries_max: usize) -> Result<Listing, Errno> {
     let (mut names, mut left_out) = names_in(folder)?;
-    names.retain(|name| !write::is_temporary(name));
+    names.retain(|name| !is_temporary_name(name));
     names.sort_unstable();
     left_out += names.len().saturating_sub(entries_max);
     names.truncate(entries_max);

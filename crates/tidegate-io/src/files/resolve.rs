@@ -14,7 +14,7 @@ use rustix::{
     fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2, readlink},
     io::Errno,
 };
-use tidegate_gate::{Access, PathFact, PathFault, PathKind, ResolvedPath};
+use tidegate_gate::{Access, PathFact, PathFault, PathKind, ResolvedPath, guards::untrusted::is_invisible};
 
 use super::{
     place::{Place, Spot},
@@ -275,6 +275,8 @@ fn check_text(requested: &str) -> Result<(), PathFault> {
         "it is longer than any path"
     } else if requested.chars().any(char::is_control) {
         "it holds a NUL or control character"
+    } else if holds_invisible(requested) {
+        "it holds a character that shows nothing or turns the direction of what is shown"
     } else if is_url(requested) {
         "it is a URL, not a path"
     } else if requested.starts_with('~') {
@@ -287,6 +289,24 @@ fn check_text(requested: &str) -> Result<(), PathFault> {
         return Ok(());
     };
     Err(PathFault::Malformed(problem.to_owned()))
+}
+
+/// Whether a name looks like another one to whoever reads it. Joiners are part of several scripts and of
+/// pictures: they may stand where they join something, which nothing of ASCII is (compare RFC 5892, appendix A).
+fn holds_invisible(requested: &str) -> bool {
+    let mut before = None;
+    let mut letters = requested.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let joins = |neighbour: Option<char>| {
+            neighbour.is_some_and(|letter| !letter.is_ascii() && !is_invisible(letter))
+        };
+        let is_joiner = matches!(letter, '\u{200c}' | '\u{200d}');
+        if is_invisible(letter) && !(is_joiner && joins(before) && joins(letters.peek().copied())) {
+            return true;
+        }
+        before = Some(letter);
+    }
+    false
 }
 
 fn names(requested: &str) -> impl Iterator<Item = &str> {

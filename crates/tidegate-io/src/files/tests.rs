@@ -84,6 +84,15 @@ fn paths_inside_lead_where_they_say() -> Outcome {
 }
 
 #[test]
+fn joiners_of_a_script_are_part_of_a_name() {
+    let world = World::new();
+    for asked in ["می\u{200c}خواهم.txt", "👩\u{200d}🚀.md"] {
+        let place = world.roots.resolve(asked).map(|place| place.requested_name());
+        assert_eq!(place.as_deref(), Ok(asked));
+    }
+}
+
+#[test]
 fn what_is_no_plain_path_is_malformed() {
     let world = World::new();
     let long_name = "x".repeat(300);
@@ -99,6 +108,12 @@ fn what_is_no_plain_path_is_malformed() {
         "\u{1b}[31mred",
         "\u{85}",
         ".env\t",
+        "no\u{200b}tes.txt",
+        "notes\u{202e}txt.exe",
+        "notes.txt\u{200d}",
+        "\u{feff}notes.txt",
+        "no\u{200c}tes.txt",
+        "\u{e9}\u{200d}\u{200d}\u{e9}",
         "file:notes.txt",
         "FILE:///etc/hostname",
         "http://h.test/x",
@@ -402,7 +417,12 @@ fn what_changed_since_it_was_judged_is_not_written() -> Outcome {
         .flatten()
         .map(|entry| entry.file_name())
         .collect();
-    assert!(!left.iter().any(|name| write::is_temporary(name)), "{left:?}");
+    assert!(
+        !left
+            .iter()
+            .any(|name| tidegate_gate::floors::is_temporary_name(name)),
+        "{left:?}"
+    );
     Ok(())
 }
 

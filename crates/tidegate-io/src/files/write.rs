@@ -14,7 +14,10 @@ use rustix::{
     },
     io::Errno,
 };
-use tidegate_gate::PathKind;
+use tidegate_gate::{
+    PathKind,
+    floors::{TEMPORARY_PREFIX, TEMPORARY_SUFFIX, is_temporary_name},
+};
 
 use super::{
     place::{FileError, Place, Spot, names_in, reopen_folder},
@@ -29,20 +32,11 @@ const TEMPORARY_NAMES_MAX: u32 = 64;
 /// this long.
 const LEFT_OVER_AFTER_S: i64 = 60 * 60;
 
-const TEMPORARY_PREFIX: &str = ".tidegate-";
-const TEMPORARY_SUFFIX: &str = ".tmp";
-
 /// What a write did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// Whether the file was not there before.
     pub is_new: bool,
-}
-
-/// Whether a name is one of our temporary ones.
-pub(super) fn is_temporary(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    name.starts_with(TEMPORARY_PREFIX) && name.ends_with(TEMPORARY_SUFFIX)
 }
 
 pub(super) fn write_atomic(place: &Place, bytes: &[u8]) -> Result<Written, FileError> {
@@ -187,7 +181,7 @@ impl Drop for Temporary<'_> {
 fn remove_left_overs(folder: &OwnedFd, fresh: &File) {
     let Ok(now) = fstat(fresh) else { return };
     let Ok((names, _)) = names_in(folder) else { return };
-    for name in names.iter().filter(|name| is_temporary(name)) {
+    for name in names.iter().filter(|name| is_temporary_name(name)) {
         let Ok(stat) = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) else {
             continue;
         };

@@ -136,3 +136,13 @@ async fn a_signal_is_told_from_a_code() -> Result<(), ProcessError> {
     assert_eq!(run(shell("kill -9 $$")).await?.exit, Exit::Signal(9));
     Ok(())
 }
+
+#[test]
+fn the_file_limit_is_raised_to_what_it_may_be() -> std::io::Result<()> {
+    let files = raise_file_limit()?;
+    let now = getrlimit(Resource::Nofile);
+    assert_eq!((now.current, now.maximum), (now.maximum, now.current));
+    assert_eq!(now.current.unwrap_or(u64::MAX), files);
+    assert_eq!(raise_file_limit()?, files, "the second time nothing changes");
+    Ok(())
+}

@@ -308,6 +308,27 @@ fn usage_comes_in_several_shapes() {
             json!({"choices": [], "x_groq": {"usage": {"prompt_tokens": 7, "completion_tokens": 3}}}),
             plain,
         ),
+        (
+            json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": u64::MAX, "total_tokens": 10}}),
+            plain,
+        ),
+        (
+            json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3,
+                "prompt_tokens_details": {"cached_tokens": u64::MAX}, "completion_tokens_details": {"reasoning_tokens": 1e300}}}),
+            plain,
+        ),
+        (
+            json!({"choices": [], "usage": {"prompt_tokens": u64::MAX, "completion_tokens": 3}}),
+            None,
+        ),
+        (
+            json!({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 1e19}}),
+            None,
+        ),
+        (
+            json!({"choices": [], "usage": {"prompt_tokens": 4_294_967_297_u64, "completion_tokens": 3}}),
+            None,
+        ),
         (json!({"choices": [], "usage": null}), None),
         (json!({"choices": [], "usage": {}}), None),
     ];

@@ -106,12 +106,10 @@ fn is_wire_name(name: &str) -> bool {
 
 /// A request that this provider cannot be sent.
 pub(crate) fn unsupported(what: &str) -> Failure {
-    Failure {
-        error: ModelError::Rejected {
-            status: 400,
-            message: what.to_owned(),
-            param: Some("messages".to_owned()),
-        },
-        again: Again::Elsewhere,
-    }
+    let error = ModelError::Rejected {
+        status: 400,
+        message: what.to_owned(),
+        param: Some("messages".to_owned()),
+    };
+    Failure::new(error, Again::Elsewhere)
 }

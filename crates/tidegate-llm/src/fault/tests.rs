@@ -143,7 +143,7 @@ fn every_status_has_its_meaning() {
         (
             503,
             "busy",
-            ModelError::Unavailable("503: busy".into()),
+            ModelError::Unavailable("it reported an error of its own (503)".into()),
             Again::Retry,
         ),
         (
@@ -155,7 +155,7 @@ fn every_status_has_its_meaning() {
     ];
     for (status, body, error, again) in rows {
         let failure = Failure::status(status, body.as_bytes(), wait, "m");
-        assert_eq!(failure, Failure { error, again }, "{status} {body}");
+        assert_eq!((failure.error, failure.again), (error, again), "{status} {body}");
     }
 }
 
@@ -177,12 +177,38 @@ fn an_error_inside_an_answer_is_known_by_its_code_or_type() {
     }
     assert_eq!(Failure::inside(&json!({"error": null, "choices": []}), "m"), None);
     let event = Failure::event(r#"{"message": "broke"}"#, "m");
-    assert_eq!(event.error, ModelError::Unavailable("502: broke".into()));
+    assert_eq!(
+        event.error,
+        ModelError::Unavailable("it reported an error of its own (502)".into())
+    );
+    assert_eq!(event.words, "broke");
 }
 
 #[test]
-fn a_credential_that_a_provider_echoes_is_cut_out() {
-    let body = json!({"error": {"message": "key sk-abcd is odd"}}).to_string();
-    let failure = Failure::status(400, body.as_bytes(), None, "m").without(Some("sk-abcd"));
-    assert!(!failure.error.to_string().contains("sk-abcd"));
+fn a_credential_that_a_provider_echoes_is_cut_before_its_words_are() {
+    let credentials = Credentials::new(["sk-abcdefgh"]);
+    // The bound on the words lies within the credential.
+    let words = format!("{} sk-abcdefgh is odd", "x".repeat(MESSAGE_CHARS_MAX - 4));
+    for body in [
+        json!({"error": {"message": words}}),
+        json!({"error": {"message": {"got": words}}}),
+        json!({"error": {"message": "no", "param": "sk-abcdefgh"}}),
+        json!({"detail": [{"input": words}]}),
+        json!(words),
+    ] {
+        for status in [400, 402, 422, 429, 500, 503] {
+            let failure = Failure::status(status, body.to_string().as_bytes(), None, "m");
+            let failure = format!("{:?}", failure.without(&credentials));
+            assert!(!failure.contains("sk-"), "{status} {failure}");
+            assert!(failure.len() < MESSAGE_CHARS_MAX + 200, "{failure}");
+        }
+    }
+}
+
+#[test]
+fn what_a_server_says_of_its_own_failure_is_for_the_log() {
+    let body = json!({"error": {"message": "no route to http://10.0.0.7:8000/v1"}}).to_string();
+    let failure = Failure::status(502, body.as_bytes(), None, "m").without(&Credentials::default());
+    assert!(!failure.error.to_string().contains("10.0.0.7"), "{failure:?}");
+    assert_eq!(failure.words, "no route to http://10.0.0.7:8000/v1");
 }

@@ -24,7 +24,7 @@ impl Models {
         let total_at = Instant::now() + Duration::from_millis(self.options.total_timeout_ms);
         let limits = self.options.limits();
         let wanted = request.model.clone();
-        let Failure { error, mut again } = match self.ask_target(&request, &limits, total_at).await {
+        let Failure { error, mut again, .. } = match self.ask_target(&request, &limits, total_at).await {
             Ok(stream) => return Ok(stream),
             Err(failure) => failure,
         };
@@ -77,10 +77,10 @@ impl Models {
         };
         let mut retries = 0;
         loop {
-            let permit = entry.breaker.admit().map_err(|retry_after| Failure {
-                error: ModelError::Paused { retry_after },
-                again: Again::Elsewhere,
-            })?;
+            let permit = entry
+                .breaker
+                .admit()
+                .map_err(|retry_after| Failure::new(ModelError::Paused { retry_after }, Again::Elsewhere))?;
             let failure = match attempt.run().await {
                 Ok((first, live)) => {
                     permit.settle(Verdict::Works);
@@ -109,13 +109,13 @@ impl Models {
 
     fn entry(&self, model: &ModelRef) -> Result<Arc<Entry>, Failure> {
         let entry = self.entries.get(&model.provider);
-        entry.map(Arc::clone).ok_or_else(|| Failure {
-            error: if self.is_configured() {
+        entry.map(Arc::clone).ok_or_else(|| {
+            let error = if self.is_configured() {
                 ModelError::NotFound(model.requested.clone())
             } else {
                 self.not_configured()
-            },
-            again: Again::Never,
+            };
+            Failure::new(error, Again::Never)
         })
     }
 
@@ -197,12 +197,7 @@ fn into_stream(first: ModelEvent, live: Live, entry: Arc<Entry>) -> ModelStream 
                 if verdict(&failure.error) == Verdict::Fails {
                     entry.breaker.note_failure();
                 }
-                let secret = entry
-                    .provider
-                    .api_key
-                    .as_ref()
-                    .map(tidegate_core::secret::Secret::expose);
-                Err(failure.without(secret).error)
+                Err(entry.provider.release(failure).error)
             }
         };
         Some((item, (live, entry)))

@@ -395,6 +395,25 @@ async fn a_connection_is_used_again() {
 }
 
 #[tokio::test]
+async fn a_connection_outlives_errors_and_lists() {
+    let upstream = Upstream::start().await.unwrap();
+    // This server has no list: its answer to that question is an error.
+    upstream.set_models(None);
+    for dialect in [Dialect::Openai, Dialect::Ollama] {
+        let before = upstream.connections();
+        let models = models(options(&upstream, dialect));
+        for stream in [true, false] {
+            assert_eq!(models.resolve("tidegate").await.unwrap().name, "m");
+            upstream.push(Reply::status(400, json!({"error": {"message": "no"}})));
+            answer(&models, question(stream)).await.unwrap_err();
+            upstream.push(Reply::text("x").call("call_1", "f", json!({})));
+            answer(&models, question(stream)).await.unwrap();
+        }
+        assert_eq!(upstream.connections() - before, 1, "{dialect:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_came_before_a_failure_is_told_before_it() {
     let upstream = Upstream::start().await.unwrap();
     let models = models(options(&upstream, Dialect::Openai));

@@ -95,7 +95,10 @@ async fn a_fallback_answers_where_the_model_cannot() {
     two.always(busy());
     one.always(Reply::status(500, json!({"error": "first"})));
     let error = answer(&models, question(true)).await.unwrap_err();
-    assert_eq!(error, ModelError::Unavailable("500: first".to_owned()));
+    assert_eq!(
+        error,
+        ModelError::Unavailable("it reported an error of its own (500)".to_owned())
+    );
 }
 
 #[tokio::test]
@@ -134,15 +137,22 @@ async fn a_provider_that_keeps_failing_is_paused_and_probed() {
 async fn an_error_never_repeats_the_key() {
     let upstream = Upstream::start().await.unwrap();
     let mut options = options(&upstream, Dialect::Openai);
-    options.providers.get_mut("x").unwrap().api_key = Some(Secret::new("sk-very-secret"));
+    let provider = options.providers.get_mut("x").unwrap();
+    provider.api_key = Some(Secret::new("sk-very-secret"));
+    provider
+        .headers
+        .insert("x-gateway".to_owned(), "Token sk-very-hidden".to_owned());
+    options.retries_max = 0;
     let models = models(options);
     assert!(!format!("{models:?}").contains("sk-very"));
-    upstream.push(Reply::status(
-        400,
-        json!({"error": {"message": "bad header Bearer sk-very-secret"}}),
-    ));
-    let error = answer(&models, question(true)).await.unwrap_err();
-    assert!(!format!("{error:?}").contains("sk-very"), "{error:?}");
+    for status in [400, 422, 429, 500] {
+        let words = format!("{} Bearer sk-very-secret, sk-very-hidden", "x".repeat(480));
+        upstream.always(Reply::status(status, json!({"error": {"message": words}})));
+        let error = answer(&models, question(true)).await.unwrap_err();
+        assert!(!format!("{error:?}").contains("sk-"), "{error:?}");
+        let report = models.check().await;
+        assert!(!format!("{report:?}").contains("sk-"), "{report:?}");
+    }
     upstream.push(Reply::raw_sse(
         "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {\"error\":\"sk-very-secret\"}\n\n",
     ));

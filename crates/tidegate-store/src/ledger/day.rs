@@ -6,12 +6,14 @@ use std::{
     time::Duration,
 };
 
+use tidegate_core::port::Reservation;
 use tokio::{
     sync::{Notify, futures::Notified},
     time::Instant,
 };
 
-/// Calls under way that are remembered one by one; beyond it the oldest is taken as given up.
+/// Calls under way that are remembered one by one. Beyond it a call of a key with a quota waits; for a key
+/// without one the oldest is taken as given up.
 const CALLS_MAX: usize = 1_024;
 /// A block is at most this part of a quota, so that a crash does not cost a key its whole day.
 const BLOCKS_A_QUOTA: u64 = 16;
@@ -40,8 +42,16 @@ struct Tokens {
     lost: u64,
     /// How far tokens are reserved on the disk.
     reserved: u64,
-    /// Estimates of the calls under way, oldest first.
-    calls: VecDeque<(Instant, u64)>,
+    /// The calls under way, oldest first.
+    calls: VecDeque<Call>,
+}
+
+/// A call that has not reported.
+#[derive(Debug)]
+struct Call {
+    reservation: Reservation,
+    begun: Instant,
+    estimate: u64,
 }
 
 impl Tokens {
@@ -52,7 +62,7 @@ impl Tokens {
     fn under_way(&self) -> u64 {
         self.calls
             .iter()
-            .fold(0, |sum, (_, tokens)| sum.saturating_add(*tokens))
+            .fold(0, |sum, call| sum.saturating_add(call.estimate))
     }
 }
 
@@ -103,14 +113,15 @@ impl Day {
         self.tokens().spent()
     }
 
-    /// Counts a call that has reported; `has_row` says whether its row is kept.
-    pub(super) fn book(&self, spent: u64, has_row: bool) {
+    /// Counts a call that has reported, in place of its estimate; `has_row` says whether its row is kept. The
+    /// estimates of other calls stay: a large one may still be under way.
+    pub(super) fn book(&self, spent: u64, has_row: bool, reservation: Option<Reservation>) {
         let mut tokens = self.tokens();
         tokens.here = tokens.here.saturating_add(spent);
         if !has_row {
             tokens.lost = tokens.lost.saturating_add(spent);
         }
-        tokens.calls.pop_front();
+        tokens.calls.retain(|call| Some(call.reservation) != reservation);
         drop(tokens);
         self.reported.notify_waiters();
     }
@@ -138,7 +149,7 @@ impl Day {
         while tokens
             .calls
             .front()
-            .is_some_and(|(begun, _)| now.duration_since(*begun) >= ttl)
+            .is_some_and(|call| now.duration_since(call.begun) >= ttl)
         {
             tokens.calls.pop_front();
         }
@@ -147,8 +158,13 @@ impl Day {
             return Room::Spent;
         }
         match tokens.calls.front() {
-            Some((begun, _)) if spent.saturating_add(tokens.under_way()) >= limit_tokens => {
-                Room::Wait { until: *begun + ttl }
+            Some(oldest)
+                if tokens.calls.len() >= CALLS_MAX
+                    || spent.saturating_add(tokens.under_way()) >= limit_tokens =>
+            {
+                Room::Wait {
+                    until: oldest.begun + ttl,
+                }
             }
             Some(_) | None => Room::Free,
         }
@@ -170,12 +186,16 @@ impl Day {
         tokens.reserved = tokens.reserved.max(reserved);
     }
 
-    pub(super) fn begin_call(&self, estimate: u64, now: Instant) {
+    pub(super) fn begin_call(&self, reservation: Reservation, estimate: u64, now: Instant) {
         let mut tokens = self.tokens();
         if tokens.calls.len() >= CALLS_MAX {
             tokens.calls.pop_front();
         }
-        tokens.calls.push_back((now, estimate));
+        tokens.calls.push_back(Call {
+            reservation,
+            begun: now,
+            estimate,
+        });
     }
 
     /// The block was given back: what is reserved is what is on the disk as spent.
@@ -202,15 +222,43 @@ mod tests {
         let (day, now) = (Day::default(), Instant::now());
         day.load(900, 900);
         assert_eq!(day.room(1_000, now, TTL), Room::Free);
-        day.begin_call(200, now);
+        day.begin_call(Reservation::new(1), 200, now);
         assert_eq!(day.room(1_000, now, TTL), Room::Wait { until: now + TTL });
         assert_eq!(day.room(2_000, now, TTL), Room::Free);
         assert_eq!(day.room(1_000, now + TTL, TTL), Room::Free, "it never reported");
-        day.begin_call(200, now);
-        day.book(30, true);
+        day.begin_call(Reservation::new(2), 200, now);
+        day.book(30, true, Some(Reservation::new(2)));
         assert_eq!(day.room(1_000, now, TTL), Room::Free);
-        day.book(70, true);
+        day.book(70, true, None);
         assert_eq!(day.room(1_000, now, TTL), Room::Spent);
+    }
+
+    #[test]
+    fn a_report_frees_its_own_estimate_and_no_other() {
+        let (day, now) = (Day::default(), Instant::now());
+        day.load(0, 0);
+        day.begin_call(Reservation::new(1), 900, now);
+        day.begin_call(Reservation::new(2), 50, now);
+        day.book(50, true, Some(Reservation::new(2)));
+        assert_eq!(day.room(950, now, TTL), Room::Wait { until: now + TTL });
+        day.book(10, true, Some(Reservation::new(7)));
+        day.book(10, true, None);
+        assert_eq!(day.room(950, now, TTL), Room::Wait { until: now + TTL });
+        day.book(800, true, Some(Reservation::new(1)));
+        assert_eq!(day.room(950, now, TTL), Room::Free);
+    }
+
+    #[test]
+    fn more_calls_than_are_remembered_wait() {
+        let (day, now) = (Day::default(), Instant::now());
+        day.load(0, 0);
+        for number in 0..CALLS_MAX as u64 {
+            assert_eq!(day.room(u64::MAX, now, TTL), Room::Free);
+            day.begin_call(Reservation::new(number), 1, now);
+        }
+        assert_eq!(day.room(u64::MAX, now, TTL), Room::Wait { until: now + TTL });
+        day.book(1, true, Some(Reservation::new(500)));
+        assert_eq!(day.room(u64::MAX, now, TTL), Room::Free);
     }
 
     #[test]
@@ -222,7 +270,7 @@ mod tests {
         assert_eq!(day.block_end(Some(16_000), 100, 20_000), Some(1_000));
         assert_eq!(day.block_end(Some(16), 100, 20_000), Some(100));
         day.extend(1_000);
-        day.begin_call(600, now);
+        day.begin_call(Reservation::new(1), 600, now);
         assert_eq!(day.block_end(Some(16_000), 400, 20_000), None);
         assert_eq!(day.block_end(Some(16_000), 401, 20_000), Some(1_600));
     }
@@ -231,10 +279,10 @@ mod tests {
     fn loading_late_does_not_count_twice() {
         let day = Day::default();
         day.expect(500);
-        day.book(40, true);
+        day.book(40, true, None);
         assert_eq!(day.spent_tokens(), 540);
         day.note_written(40);
-        day.book(5, true);
+        day.book(5, true, None);
         day.load(540, 540);
         assert_eq!(day.spent_tokens(), 545);
     }

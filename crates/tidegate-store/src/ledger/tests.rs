@@ -6,7 +6,7 @@ use tidegate_core::{
 
 use crate::{
     Options,
-    conformance::cost,
+    conformance::{booked, cost},
     tests::{Opened, folder},
 };
 
@@ -29,8 +29,8 @@ async fn crash_after(path: &std::path::Path, limit: Option<u64>, estimate: u64, 
     let shutdown = tokio_util::sync::CancellationToken::new();
     let mut tasks = tokio::task::JoinSet::new();
     tasks.spawn(worker.run(shutdown));
-    store.reserve(&key_id(), DAY, limit, estimate).await.unwrap();
-    store.record(cost("k1", "ann", spend, 0));
+    let reservation = store.reserve(&key_id(), DAY, limit, estimate).await.unwrap();
+    store.record(booked(cost("k1", "ann", spend, 0), reservation));
     tasks.shutdown().await;
 }
 
@@ -46,11 +46,12 @@ async fn an_open_block_counts_as_spent_after_a_crash_and_is_shown_as_estimated()
     );
     let shown = next.store.usage(&key_id(), DAY, DAY).await.unwrap();
     assert_eq!((shown[0].calls, shown[0].estimated_tokens), (0, 2_000));
-    next.store
+    let reservation = next
+        .store
         .reserve(&key_id(), DAY, Some(32_000), 500)
         .await
         .unwrap();
-    next.store.record(cost("k1", "ann", 100, 0));
+    next.store.record(booked(cost("k1", "ann", 100, 0), reservation));
     assert_eq!(next.store.spent_tokens(&key_id(), DAY), 2_100);
     let shown = next.store.usage(&key_id(), DAY, DAY).await.unwrap();
     assert_eq!(
@@ -90,11 +91,10 @@ async fn calls_that_start_together_overrun_a_quota_by_one_at_most() {
         let store = opened.store.clone();
         calls.spawn(async move {
             let allowed = store.reserve(&key_id(), DAY, Some(1_000), 300).await;
-            if allowed.is_ok() {
-                tokio::task::yield_now().await;
-                store.record(cost("k1", "ann", 200, 10));
-            }
-            allowed.is_ok()
+            let Ok(reservation) = allowed else { return false };
+            tokio::task::yield_now().await;
+            store.record(booked(cost("k1", "ann", 200, 10), reservation));
+            true
         });
     }
     let mut allowed = 0;
@@ -210,5 +210,130 @@ async fn old_usage_is_pruned_by_day() {
         shown.iter().map(|day| (day.day, day.calls)).collect::<Vec<_>>(),
         [(DAY, 600)]
     );
+    opened.close().await;
+}
+
+/// Numbers that no call can have, of one key, hold up neither it nor another one.
+#[tokio::test]
+async fn absurd_numbers_break_nothing() {
+    let (_folder, path) = folder();
+    let opened = Opened::at(&path).await;
+    for _ in 0..2 {
+        opened.store.record(cost("k1", "ann", u64::MAX, u64::MAX));
+        opened.store.flush_rows().await.unwrap();
+    }
+    opened.store.record(cost("k2", "bob", 1, 0));
+    opened.store.flush().await.unwrap();
+    let k2 = KeyId::new("k2");
+    let shown = opened.store.usage(&k2, DAY, DAY).await.unwrap();
+    assert_eq!((shown[0].calls, shown[0].input_tokens), (1, 1));
+    let shown = opened.store.usage(&key_id(), DAY, DAY).await.unwrap();
+    assert_eq!((shown[0].calls, shown[0].input_tokens), (2, 2 << 40));
+    let refused = opened.store.reserve(&key_id(), DAY, Some(1_000_000), 1).await;
+    assert!(matches!(refused, Err(LedgerError::QuotaSpent { .. })));
+    opened.close().await;
+
+    let next = Opened::at(&path).await;
+    assert_eq!(next.store.spent_tokens(&key_id(), DAY), 4 << 40);
+    assert_eq!(next.store.usage(&k2, DAY, DAY).await.unwrap().len(), 1);
+    next.store.reserve(&key_id(), DAY, None, u64::MAX).await.unwrap();
+    next.store.record(cost("k1", "ann", 1, 0));
+    next.close().await;
+}
+
+/// A database from before such numbers were cut.
+#[tokio::test]
+async fn a_day_that_is_full_already_takes_more() {
+    let (_folder, path) = folder();
+    let opened = Opened::at(&path).await;
+    opened.store.record(cost("k1", "ann", 1, 0));
+    opened.close().await;
+    let options = Options {
+        path: path.clone(),
+        ..Options::default()
+    };
+    let mut writer = crate::files::writer(&options).await.unwrap();
+    for sql in [
+        "UPDATE usage SET input_tokens = 9223372036854775807, output_tokens = 9223372036854775807",
+        "INSERT INTO usage SELECT 99, at, day, key_id, user_id, run_id, provider, model, role, input_tokens, \
+         output_tokens, 0, 0, 0 FROM usage",
+        "UPDATE quota_days SET settled_tokens = 9223372036854775807, estimated_tokens = 9223372036854775807, \
+         reserved_tokens = 9223372036854775807",
+    ] {
+        sqlx::query(sql).execute(&mut writer).await.unwrap();
+    }
+    drop(writer);
+
+    let next = Opened::at(&path).await;
+    next.store.record(cost("k1", "ann", 5, 0));
+    next.store.record(cost("k2", "bob", 5, 0));
+    assert_eq!(next.store.usage(&key_id(), DAY, DAY).await.unwrap()[0].calls, 3);
+    next.store.reserve(&key_id(), DAY, None, 10).await.unwrap();
+    next.store.record(cost("k1", "ann", 5, 0));
+    next.store.flush().await.unwrap();
+    assert_eq!(next.store.usage(&key_id(), DAY, DAY).await.unwrap()[0].calls, 4);
+    let shown = next.store.usage(&KeyId::new("k2"), DAY, DAY).await.unwrap();
+    assert_eq!(shown[0].input_tokens, 5);
+    next.close().await;
+}
+
+#[tokio::test]
+async fn a_row_that_is_refused_holds_up_no_other() {
+    let (_folder, path) = folder();
+    let options = Options {
+        path: path.clone(),
+        flush_interval_ms: 3_600_000,
+        ..Options::default()
+    };
+    let opened = Opened::with(options.clone()).await;
+    let mut writer = crate::files::writer(&options).await.unwrap();
+    sqlx::query(
+        "CREATE TRIGGER refuse BEFORE INSERT ON usage WHEN new.user_id LIKE '%mallory' \
+         BEGIN SELECT RAISE(ABORT, 'not this one'); END",
+    )
+    .execute(&mut writer)
+    .await
+    .unwrap();
+    drop(writer);
+    for name in ["ann", "mallory", "bob"] {
+        opened.store.record(cost("k1", name, 10, 0));
+    }
+    opened.store.flush().await.unwrap();
+    let shown = opened.store.usage(&key_id(), DAY, DAY).await.unwrap();
+    assert_eq!(
+        (shown[0].calls, shown[0].input_tokens, shown[0].estimated_tokens),
+        (2, 20, 10)
+    );
+    opened.close().await;
+}
+
+/// Large calls that take long, and small ones that end at once: each small one frees what it reserved and no
+/// more, so that at most one call begins beyond what is left.
+#[tokio::test]
+async fn small_calls_that_end_early_make_no_room_for_large_ones() {
+    const LIMIT: u64 = 100_000;
+    const LARGE: u64 = 30_000;
+    let (_folder, path) = folder();
+    let options = Options {
+        path,
+        reservation_wait_ms: 20,
+        ..Options::default()
+    };
+    let opened = Opened::with(options).await;
+    let store = &opened.store;
+    let mut under_way = Vec::new();
+    for _ in 0..20 {
+        if let Ok(large) = store.reserve(&key_id(), DAY, Some(LIMIT), LARGE).await {
+            under_way.push(large);
+        }
+        if let Ok(small) = store.reserve(&key_id(), DAY, Some(LIMIT), 10).await {
+            store.record(booked(cost("k1", "ann", 10, 0), small));
+        }
+    }
+    for large in under_way {
+        store.record(booked(cost("k1", "ann", LARGE, 0), large));
+    }
+    let spent = store.spent_tokens(&key_id(), DAY);
+    assert!((LIMIT..LIMIT + LARGE).contains(&spent), "{spent}");
     opened.close().await;
 }

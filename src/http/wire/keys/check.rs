@@ -10,16 +10,10 @@ use tidegate_core::{
 };
 
 use super::after;
-use crate::http::error::ApiError;
+use crate::{http::error::ApiError, keys::bounds};
 
-/// Models or tools that an allow-list may name, and the characters of one.
-const LISTED_MAX: usize = 256;
-const LISTED_CHARS_MAX: usize = 256;
 /// Ten years, in seconds.
 const EXPIRY_S_MAX: u64 = 10 * 366 * 86_400;
-const METADATA_PAIRS_MAX: usize = 16;
-const METADATA_NAME_CHARS_MAX: usize = 64;
-const METADATA_VALUE_CHARS_MAX: usize = 512;
 
 pub(super) fn expiry(seconds: u64, now: Timestamp) -> Result<Timestamp, ApiError> {
     if (1..=EXPIRY_S_MAX).contains(&seconds) {
@@ -39,12 +33,14 @@ pub(super) fn at_least_one<T: PartialEq + From<u8>>(param: &str, limit: T) -> Re
 }
 
 pub(super) fn checked_text(param: &str, text: String, chars_max: usize) -> Result<String, ApiError> {
-    let chars = text.chars().count();
-    if text.trim().is_empty() || chars > chars_max || text.chars().any(char::is_control) {
-        let message = format!("`{param}` has 1 to {chars_max} characters, none of them a control character");
-        return Err(ApiError::invalid_value(param, message));
+    match bounds::check_text(&text, chars_max) {
+        Ok(()) => Ok(text),
+        Err(rule) => Err(against(param, &rule)),
     }
-    Ok(text)
+}
+
+fn against(param: &str, rule: &str) -> ApiError {
+    ApiError::invalid_value(param, format!("`{param}` {rule}"))
 }
 
 pub(super) fn scopes(names: &[String]) -> Result<Scopes, ApiError> {
@@ -69,33 +65,17 @@ pub(super) fn disconnect(word: &str) -> Result<Disconnect, ApiError> {
 }
 
 pub(super) fn listed(param: &str, names: Vec<String>) -> Result<Vec<String>, ApiError> {
-    if names.len() > LISTED_MAX {
-        return Err(ApiError::invalid_value(
-            param,
-            format!("`{param}` has at most {LISTED_MAX} names"),
-        ));
-    }
+    bounds::check_list(&names).map_err(|rule| against(param, &rule))?;
     names
         .into_iter()
         .enumerate()
-        .map(|(index, name)| checked_text(&format!("{param}.{index}"), name, LISTED_CHARS_MAX))
+        .map(|(index, name)| checked_text(&format!("{param}.{index}"), name, bounds::LISTED_CHARS_MAX))
         .collect()
 }
 
 pub(super) fn metadata(pairs: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ApiError> {
-    let fits = pairs.len() <= METADATA_PAIRS_MAX
-        && pairs.iter().all(|(name, value)| {
-            name.chars().count() <= METADATA_NAME_CHARS_MAX
-                && value.chars().count() <= METADATA_VALUE_CHARS_MAX
-        });
-    if fits {
-        return Ok(pairs);
+    match bounds::check_metadata(&pairs) {
+        Ok(()) => Ok(pairs),
+        Err(rule) => Err(against("metadata", &rule)),
     }
-    Err(ApiError::invalid_value(
-        "metadata",
-        format!(
-            "`metadata` has at most {METADATA_PAIRS_MAX} pairs, names of at most {METADATA_NAME_CHARS_MAX} and values \
-             of at most {METADATA_VALUE_CHARS_MAX} characters"
-        ),
-    ))
 }

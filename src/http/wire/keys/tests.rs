@@ -92,6 +92,18 @@ fn what_cannot_be_stored_is_refused_by_name() {
             "invalid_value",
             "models.0",
         ),
+        (json!({"name": "\u{202e}nna"}), "invalid_value", "name"),
+        (json!({"name": "x".repeat(201)}), "invalid_value", "name"),
+        (
+            json!({"name": "x", "tools": ["a", "read\u{200b}_file"]}),
+            "invalid_value",
+            "tools.1",
+        ),
+        (
+            json!({"name": "x", "metadata": {"a": "b\nc"}}),
+            "invalid_value",
+            "metadata",
+        ),
         (
             json!({"name": "x", "metadata": {"a": "y".repeat(513)}}),
             "invalid_value",
