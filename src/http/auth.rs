@@ -231,17 +231,7 @@ fn quota(app: &AppState, record: &KeyRecord) -> Result<(), ApiError> {
     if app.parts.ledger.spent_tokens(&record.id, clock.today()) < limit_tokens {
         return Ok(());
     }
-    let now = clock.now().to_zoned_datetime(clock.time_zone());
-    let midnight = now
-        .tomorrow()
-        .and_then(|day| day.start_of_day())
-        .map_or(86_400, |midnight| {
-            midnight.timestamp().as_second() - now.timestamp().as_second()
-        });
-    Err(ApiError::quota_spent(
-        limit_tokens,
-        u64::try_from(midnight).unwrap_or(1),
-    ))
+    Err(ApiError::quota_spent(limit_tokens, clock.seconds_left_today()))
 }
 
 fn user_of(headers: &HeaderMap, header: Option<&str>, key: &KeyId) -> Result<UserId, ApiError> {

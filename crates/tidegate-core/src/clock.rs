@@ -17,6 +17,18 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn today(&self) -> Date {
         self.now().to_zoned_datetime(self.time_zone()).date()
     }
+
+    /// Seconds until the next day begins in [`Clock::time_zone`], at least 1: how long a spent quota stays spent.
+    fn seconds_left_today(&self) -> u64 {
+        let now = self.now().to_zoned_datetime(self.time_zone());
+        let left = now
+            .tomorrow()
+            .and_then(|day| day.start_of_day())
+            .map_or(86_400, |midnight| {
+                midnight.timestamp().as_second() - now.timestamp().as_second()
+            });
+        u64::try_from(left).unwrap_or(1).max(1)
+    }
 }
 
 /// A source of random bytes fit for secrets.

@@ -31,8 +31,6 @@ use crate::{
 const NODE_SLACK: Duration = Duration::from_mins(1);
 /// Corrections of one kind in one turn.
 const CORRECTIONS_MAX: u32 = 2;
-/// Characters of the newest tool result that stand in for an answer when there is none.
-const PARTIAL_CHARS_MAX: usize = 1000;
 
 /// What a node came to.
 enum Done {
@@ -353,7 +351,7 @@ async fn empty(turn: &mut Turn, plan: Plan) -> Result<Vec<Node>, Ending> {
         return Ok(vec![Node::Plan(plan)]);
     }
     if !turn.emitter.has_shown() {
-        let partial = turn.results.newest_head(PARTIAL_CHARS_MAX);
+        let partial = turn.results.newest_head();
         let text = match partial {
             Some(head) => format!("[The model gave no answer. The last tool result was:]\n{head}"),
             None => "[The model gave no answer.]".to_owned(),
@@ -373,9 +371,6 @@ async fn broke_off(turn: &mut Turn, failure: RunError, shown: bool) -> Ending {
     if shown {
         return Ending::Failed(failure);
     }
-    let Some(head) = turn.results.newest_head(PARTIAL_CHARS_MAX) else {
-        return Ending::Failed(failure);
-    };
     let (why, outcome) = match &failure {
         RunError::QuotaSpent { .. } => ("the daily token quota is spent", Outcome::BudgetExceeded),
         RunError::TurnTimeout { .. } => ("the turn ran out of time", Outcome::BudgetExceeded),
@@ -388,12 +383,11 @@ async fn broke_off(turn: &mut Turn, failure: RunError, shown: bool) -> Ending {
         | RunError::Prompt(_)
         | RunError::Store(_) => ("the model could not be reached again", Outcome::BackendError),
     };
+    let Some(text) = turn.results.partial_answer(why) else {
+        return Ending::Failed(failure);
+    };
     tracing::warn!(error = %failure, run.id = %turn.run_id, "a turn ended with a partial answer");
-    turn.emitter
-        .show(format!(
-            "[This answer is incomplete: {why}. The last tool result was:]\n{head}"
-        ))
-        .await;
+    turn.emitter.show(text).await;
     Ending::Finished {
         reason: FinishReason::Stop,
         outcome,

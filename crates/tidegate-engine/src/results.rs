@@ -11,6 +11,8 @@ use tidegate_core::{
 const RESULTS_MAX: usize = 40;
 /// Bytes of all kept results together.
 const RESULTS_BYTES_MAX: usize = 8 << 20;
+/// Characters of the newest result that stand in for an answer when there is none.
+const PARTIAL_CHARS_MAX: usize = 1000;
 /// Characters of a window that `last_output` gives where the call names no length.
 const WINDOW_CHARS: usize = 8_000;
 
@@ -66,10 +68,18 @@ impl Results {
     }
 
     /// The start of the newest result, for an answer that has nothing better.
-    pub(crate) fn newest_head(&self, chars_max: usize) -> Option<String> {
+    pub(crate) fn newest_head(&self) -> Option<String> {
         self.kept
             .back()
-            .map(|stored| stored.text.chars().take(chars_max).collect())
+            .map(|stored| stored.text.chars().take(PARTIAL_CHARS_MAX).collect())
+    }
+
+    /// What stands in for an answer that cannot be finished, and why it does; `None` where nothing was gathered.
+    pub(crate) fn partial_answer(&self, why: &str) -> Option<String> {
+        let head = self.newest_head()?;
+        Some(format!(
+            "[This answer is incomplete: {why}. The last tool result was:]\n{head}"
+        ))
     }
 }
 

@@ -246,19 +246,7 @@ impl Engine {
 
     /// Seconds until the next day begins for people here; at least 1.
     pub(crate) fn seconds_left_today(&self) -> u64 {
-        let now = self.now();
-        let zone = self.parts.clock.time_zone();
-        let midnight = now
-            .to_zoned_datetime(zone.clone())
-            .date()
-            .tomorrow()
-            .and_then(|date| date.to_zoned_datetime(zone))
-            .map(|zoned| zoned.timestamp());
-        midnight.map_or(86_400, |midnight| {
-            u64::try_from(midnight.as_second() - now.as_second())
-                .unwrap_or(1)
-                .max(1)
-        })
+        self.parts.clock.seconds_left_today()
     }
 
     pub(crate) fn held_until(&self, now: Timestamp) -> Timestamp {
@@ -384,11 +372,8 @@ async fn out_of_time(turn: &Turn) -> Ending {
     if turn.emitter.has_shown() {
         return cut;
     }
-    match turn.results.newest_head(1000) {
-        Some(head) => {
-            let text = format!(
-                "[This answer is incomplete: the turn ran out of time. The last tool result was:]\n{head}"
-            );
+    match turn.results.partial_answer("the turn ran out of time") {
+        Some(text) => {
             turn.emitter.send_last(RunEvent::Text(text)).await;
             cut
         }
