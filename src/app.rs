@@ -13,7 +13,7 @@ use std::{io::Write, sync::Arc, time::Duration};
 
 use tidegate_core::{
     clock::{Clock, Entropy},
-    port::{KeyStore, LineLog, OperatorFiles, RunStore},
+    port::{KeyStore, LastAdmin, LineLog, OperatorFiles, RunStore},
     secret::Secret,
 };
 use tidegate_engine::{Engine, prompt::Composer, routing::RoutingGate};
@@ -171,12 +171,7 @@ impl App {
         self.lifecycle
             .tracker
             .spawn_blocking(move || drop(routing.check()));
-        let model = match &self.source {
-            Source::Configured => "configured".to_owned(),
-            Source::Environment => "from OPENAI_BASE_URL and OPENAI_API_KEY".to_owned(),
-            Source::Ollama { model } => format!("{model}, from the Ollama on this machine"),
-            Source::Nothing(_) => "none".to_owned(),
-        };
+        let model = &self.source;
         tracing::info!(%model, version = env!("CARGO_PKG_VERSION"), "tidegate serves on {base_url}");
         if let Source::Nothing(sentence) = &self.source {
             tracing::warn!("{sentence}");
@@ -196,7 +191,7 @@ impl App {
                 engine: Arc::clone(&self.engine),
                 missing_model: match &self.source {
                     Source::Nothing(sentence) => Some(sentence.clone()),
-                    Source::Configured | Source::Environment | Source::Ollama { .. } => None,
+                    Source::Configured | Source::Environment { .. } | Source::Ollama { .. } => None,
                 },
                 logs: self.logs.to_vec(),
             }),
@@ -219,7 +214,7 @@ impl App {
             FirstKey::Made(id, plain) => {
                 if let Err(problem) = bootstrap::show(out, base_url, &plain) {
                     // A key that nobody has seen must not stay: there would never be a first one again.
-                    self.store.delete(&id).await?;
+                    self.store.delete(&id, LastAdmin::MayGo).await?;
                     return Err(Error::KeyNotShown(problem));
                 }
                 tracing::info!(key.id = %id, "the first key was made and shown on standard output");
@@ -331,7 +326,8 @@ pub async fn find_models(settings: &Settings, environment: &Environment) -> Resu
 /// Settles the providers. Asks nobody.
 pub fn open_models(options: tidegate_llm::Options) -> Result<Models, Error> {
     let client = OperatorClient::new(&options.client_options()).map_err(part)?;
-    Models::new(options, client, Arc::new(OsEntropy)).map_err(part)
+    let clock = Arc::new(SystemClock::new(jiff::tz::TimeZone::UTC));
+    Models::new(options, client, clock, Arc::new(OsEntropy)).map_err(part)
 }
 
 /// Opens the tools over the knowledge bank, which is made where it is missing.

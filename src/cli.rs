@@ -27,7 +27,7 @@ use self::{
 use crate::{
     app::{self, App, Purpose},
     clock::{OsEntropy, SystemClock},
-    config::{self, Environment, Flags, Loaded, Settings},
+    config::{self, Environment, Flags, Loaded, Problem, Settings},
     http,
     lifecycle::{Lifecycle, Signals},
     telemetry,
@@ -50,13 +50,18 @@ impl Place<'_> {
         config::load(&self.flags, self.environment)
     }
 
-    /// Reads the configuration and looks everything in it up. What only looks wrong is said on standard error.
+    /// Reads the configuration and looks everything in it up; the error lists all that is wrong.
+    pub fn resolve(&self) -> Result<(Loaded, Settings), config::Error> {
+        let loaded = config::read(&self.flags, self.environment)?;
+        let settings = Settings::resolve(&loaded, self.environment, &self.folder)?;
+        Ok((loaded, settings))
+    }
+
+    /// The same for a command that then runs: what only looks wrong is said on standard error.
     fn settings(&self) -> Result<Settings, Error> {
-        let loaded = self.load()?;
-        for warning in &loaded.warnings {
-            warn(&warning.to_string());
-        }
-        Ok(Settings::resolve(&loaded, self.environment, &self.folder)?)
+        let (_, settings) = self.resolve()?;
+        warn(&settings.warnings);
+        Ok(settings)
     }
 }
 
@@ -112,14 +117,13 @@ fn flags(common: &Common) -> Result<Flags, Error> {
 }
 
 async fn serve(place: &Place<'_>, out: Out<'_>) -> Result<(), Error> {
-    let loaded = place.load()?;
-    let settings = Settings::resolve(&loaded, place.environment, &place.folder)?;
+    let (_, settings) = place.resolve()?;
     let directives = place.environment.get("RUST_LOG");
     // Private where it is new; where it cannot be made, the console is all there is, and says so.
     drop(tidegate_io::files::create_private_dir(&settings.logs));
     let guard =
         telemetry::start(&settings.config.logs, &settings.logs, directives).map_err(app::Error::Part)?;
-    for warning in &loaded.warnings {
+    for warning in &settings.warnings {
         tracing::warn!("configuration: {warning}");
     }
     // Before anything is built: a signal during start-up ends it in good order, too.
@@ -174,31 +178,25 @@ fn show_config(place: &Place<'_>, command: &args::Config, out: Out<'_>) -> Resul
         write!(out, "{}", config::reference())?;
         return Ok(0);
     }
-    let loaded = place.load()?;
-    for warning in &loaded.warnings {
-        warn(&warning.to_string());
-    }
-    let settings = Settings::resolve(&loaded, place.environment, &place.folder)?;
-    app::open_models(settings.config.models)?;
+    let (loaded, settings) = place.resolve()?;
+    warn(&settings.warnings);
     if command.check {
         let file = loaded.file.as_deref().map_or_else(
             || "no tidegate.toml, defaults only".to_owned(),
             |file| Path::display(file).to_string(),
         );
-        let count = loaded.warnings.len();
-        writeln!(
-            out,
-            "The configuration is good ({file}; {count} warning{}).",
-            if count == 1 { "" } else { "s" }
-        )?;
+        let count = config::count(settings.warnings.len(), "warning");
+        writeln!(out, "The configuration is good ({file}; {count}).")?;
         return Ok(0);
     }
     write!(out, "{}", loaded.shown())?;
     Ok(0)
 }
 
-/// Says something on standard error that stops nothing.
-fn warn(message: &str) {
-    // Where standard error is closed there is nobody to tell.
-    drop(writeln!(io::stderr(), "tidegate: warning: {message}"));
+/// Says on standard error what stops nothing.
+fn warn(warnings: &[Problem]) {
+    for warning in warnings {
+        // Where standard error is closed there is nobody to tell.
+        drop(writeln!(io::stderr(), "tidegate: warning: {warning}"));
+    }
 }

@@ -7,7 +7,10 @@ pub mod check;
 pub mod discover;
 pub mod env;
 pub mod error;
+mod guess;
+mod providers;
 pub mod reference;
+mod rules;
 pub mod secret;
 pub mod settings;
 pub mod table;
@@ -21,11 +24,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use self::tree::{Origin, Tree};
 pub use self::{
     env::Environment,
-    error::{Error, Problem},
+    error::{Error, Findings, Problem, count},
     settings::Settings,
+};
+use self::{
+    table::Setting,
+    tree::{Origin, Tree},
 };
 
 /// The file that is read where none is named.
@@ -132,47 +138,125 @@ pub struct Loaded {
     pub config: Config,
     /// The file that was read.
     pub file: Option<PathBuf>,
-    /// What looks wrong and stops nothing.
-    pub warnings: Vec<Problem>,
+    /// What is wrong so far. With an error in it nothing may be started; [`Settings::resolve`] sees to that.
+    pub findings: Findings,
     /// The layers, for errors that are found later.
     pub tree: Tree,
 }
 
-/// Reads file, environment and flags, in rising precedence.
+/// Reads file, environment and flags, in rising precedence. The error lists everything that is wrong with them.
 pub fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, Error> {
+    let loaded = read(flags, environment)?;
+    if loaded.findings.errors.is_empty() {
+        return Ok(loaded);
+    }
+    Err(Error::Invalid {
+        file: loaded.file,
+        findings: loaded.findings,
+    })
+}
+
+/// Like [`load`], but goes on after an error with what is left, so that the next check can find more. An error
+/// only where the file cannot be read at all.
+pub fn read(flags: &Flags, environment: &Environment) -> Result<Loaded, Error> {
     let file = find(flags, environment);
-    let invalid = |problems| Error::Invalid {
-        file: file.clone(),
-        problems,
-    };
     let mut tree = match &file {
-        Some(path) => Tree::parse(&read(path)?).map_err(|problem| invalid(vec![problem]))?,
+        Some(path) => Tree::parse(&text(path)?),
         None => Tree::default(),
     };
     tree.lay_environment(environment);
     for (flag, key, text) in &flags.settings {
         tree.lay(key, text, &Origin::Flag(flag.clone()));
     }
-    let findings = check::check(&mut tree);
-    if !findings.errors.is_empty() {
-        return Err(invalid(findings.errors));
-    }
-    let mut config: Config =
-        serde_path_to_error::deserialize(Value::Object(tree.values.clone())).map_err(|error| {
-            let key = error.path().to_string();
-            invalid(vec![Problem {
-                origin: tree.origin(&key),
-                key: Some(key),
-                message: error.inner().to_string(),
-            }])
-        })?;
+    let mut findings = check::check(&mut tree);
+    let mut config = typed(&mut tree, &mut findings);
     config.api_keys = api_keys(&tree);
     Ok(Loaded {
         config,
         file,
-        warnings: findings.warnings,
+        findings,
         tree,
     })
+}
+
+/// The values as options. What they refuse is reported and taken out.
+fn typed(tree: &mut Tree, findings: &mut Findings) -> Config {
+    /// Refusals that are reported; each takes a value out, so that this many is a broken file.
+    const REFUSALS_MAX: usize = 100;
+    for _ in 0..REFUSALS_MAX {
+        let read = serde_path_to_error::deserialize(Value::Object(tree.values.clone()));
+        let error: serde_path_to_error::Error<serde_json::Error> = match read {
+            Ok(config) => return config,
+            Err(error) => error,
+        };
+        let parts: Vec<_> = error.path().iter().map(Part::from).collect();
+        let key = parts.iter().fold(String::new(), |key, part| part.join_to(&key));
+        let setting = table::find(&key);
+        let value = taken_out(&mut tree.values, &parts);
+        let problem = match (setting, &value) {
+            (Some(setting), Some(value)) if !setting.accepts(value) => {
+                check::wrong(tree, setting, &key, value)
+            }
+            (setting, _) => Problem {
+                origin: tree.origin(&key),
+                message: refusal(error.inner(), setting),
+                key: Some(key),
+            },
+        };
+        findings.error(problem);
+        if value.is_none() {
+            break;
+        }
+    }
+    Config::default()
+}
+
+/// What the options say of a value, with an example.
+fn refusal(error: &serde_json::Error, setting: Option<&Setting>) -> String {
+    match setting {
+        Some(setting) => format!("{error}; an example: `{}`", setting.example_line()),
+        None => format!("{error}; `tidegate config --reference` shows what belongs there"),
+    }
+}
+
+/// A step on the way to a value.
+enum Part {
+    Name(String),
+    Index(usize),
+}
+
+impl From<&serde_path_to_error::Segment> for Part {
+    fn from(segment: &serde_path_to_error::Segment) -> Self {
+        use serde_path_to_error::Segment;
+        match segment {
+            Segment::Seq { index } => Self::Index(*index),
+            Segment::Map { key } => Self::Name(key.clone()),
+            Segment::Enum { variant } => Self::Name(variant.clone()),
+            Segment::Unknown => Self::Name("?".to_owned()),
+        }
+    }
+}
+
+impl Part {
+    fn join_to(&self, path: &str) -> String {
+        match self {
+            Self::Name(name) => tree::join(path, name),
+            Self::Index(index) => format!("{path}[{index}]"),
+        }
+    }
+}
+
+/// Takes a value out; of a list the whole of it, because the others would change their numbers.
+fn taken_out(values: &mut serde_json::Map<String, Value>, parts: &[Part]) -> Option<Value> {
+    let (first, rest) = parts.split_first()?;
+    let Part::Name(name) = first else { return None };
+    match (values.get_mut(name), rest) {
+        (Some(Value::Object(inner)), [Part::Name(_), ..]) => taken_out(inner, rest),
+        (Some(Value::Array(items)), [Part::Index(index), rest @ ..]) if !rest.is_empty() => {
+            taken_out(items.get_mut(*index)?.as_object_mut()?, rest)
+        }
+        (Some(_) | None, _) => values.remove(name),
+    }
 }
 
 impl Loaded {
@@ -222,7 +306,7 @@ fn find(flags: &Flags, environment: &Environment) -> Option<PathBuf> {
         .or_else(|| Some(PathBuf::from(FILE)).filter(|path| path.exists()))
 }
 
-fn read(path: &Path) -> Result<String, Error> {
+fn text(path: &Path) -> Result<String, Error> {
     use std::io::Read;
     let unreadable = |problem: String| Error::Unreadable {
         path: path.to_owned(),

@@ -13,6 +13,7 @@ mod openapi;
 mod options;
 mod paths;
 mod readiness;
+mod refused;
 mod routes;
 pub mod serve;
 mod source;
@@ -130,7 +131,8 @@ fn routes_of_the_api() -> OpenApiRouter<AppState> {
 
 /// The API as a service: the route table inside the layer stack.
 pub fn router(parts: Parts) -> Router {
-    let (routes, document) = (routes_of_the_api().split_for_parts().0, openapi_document());
+    let routes = routes_of_the_api().split_for_parts().0;
+    let document = openapi::describe(&parts.options);
     let app = AppState(Arc::new(App {
         limits: limits::RequestLimits::new(),
         bodies: body::budget::Budget::new(&parts.options),

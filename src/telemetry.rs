@@ -3,21 +3,13 @@
 //! What is logged is decided where it is logged: ids, names, counts and durations; never keys, bodies, message
 //! text or tool output.
 
-use std::{
-    io::{IsTerminal, Write},
-    path::Path,
-};
+mod queue;
+
+use std::{io::IsTerminal, path::Path};
 
 use serde::{Deserialize, Serialize};
-use tracing_appender::{
-    non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard},
-    rolling,
-};
+use tracing_appender::rolling;
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
-
-/// Lines that wait for the file, and as many for the console; further lines are dropped rather than waited for: a
-/// pipe that nobody reads, or a slow disk, must not hold up requests.
-const QUEUE_LINES: usize = 8_192;
 
 /// `[logs]` in `tidegate.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,8 +48,8 @@ impl Default for Options {
 /// Keeps the writers alive; dropping it writes what is waiting.
 #[derive(Debug)]
 pub struct Guard {
-    _console: WorkerGuard,
-    file: Option<WorkerGuard>,
+    _console: queue::Drain,
+    file: Option<queue::Drain>,
 }
 
 impl Guard {
@@ -79,7 +71,8 @@ pub fn filter(directives: &str) -> Result<EnvFilter, String> {
 /// Begins to log: to stderr, and to `folder` where it can be written. `directives` (from `RUST_LOG`) take the
 /// place of the console's.
 pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Result<Guard, String> {
-    let (writer, console_guard) = queued("console-log", std::io::stderr());
+    let thread_fault = |problem: std::io::Error| format!("the log's thread cannot start: {problem}");
+    let (writer, console_guard) = queue::start("console-log", std::io::stderr()).map_err(thread_fault)?;
     let console = tracing_subscriber::fmt::layer()
         .with_writer(writer)
         .with_ansi(std::io::stderr().is_terminal())
@@ -93,7 +86,7 @@ pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Resu
         .build(folder);
     let (file, guard, problem) = match appender {
         Ok(appender) => {
-            let (writer, guard) = queued("file-log", appender);
+            let (writer, guard) = queue::start("file-log", appender).map_err(thread_fault)?;
             let layer = tracing_subscriber::fmt::layer()
                 .json()
                 .with_writer(writer)
@@ -114,13 +107,6 @@ pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Resu
         _console: console_guard,
         file: guard,
     })
-}
-
-fn queued(thread: &str, to: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
-    NonBlockingBuilder::default()
-        .buffered_lines_limit(QUEUE_LINES)
-        .thread_name(thread)
-        .finish(to)
 }
 
 #[cfg(test)]

@@ -65,13 +65,14 @@ pub enum Keys {
     /// Show one key
     Show(OneKey),
     /// Remove a key for good
-    Revoke(OneKey),
+    #[command(visible_alias = "delete")]
+    Revoke(TakeAway),
     /// Replace a key's secret and print the new key, this once
     Rotate(Rotate),
     /// Switch a key on
     Enable(OneKey),
     /// Switch a key off
-    Disable(OneKey),
+    Disable(TakeAway),
     /// Print a fresh key without storing it, for TIDEGATE_BOOTSTRAP_KEY
     Generate,
 }
@@ -116,6 +117,19 @@ pub struct Create {
 pub struct OneKey {
     /// The key's public id, as `keys list` shows it
     pub id: String,
+    /// How to print
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// A command after which a key opens nothing.
+#[derive(Debug, Args)]
+pub struct TakeAway {
+    /// The key's public id, as `keys list` shows it
+    pub id: String,
+    /// Also where it is the last enabled key with the scope `admin`
+    #[arg(long)]
+    pub force: bool,
     /// How to print
     #[command(flatten)]
     pub output: Output,

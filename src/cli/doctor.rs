@@ -1,4 +1,5 @@
-//! `tidegate doctor`: looks at everything the daemon needs, and says how to fix each line that fails.
+//! `tidegate doctor`: looks at everything the daemon needs, and says how to fix each line that fails. It changes
+//! nothing: what is missing stays missing, and a database is neither made nor migrated.
 
 use std::{
     io::ErrorKind,
@@ -9,10 +10,7 @@ use std::{
 };
 
 use serde::Serialize;
-use tidegate_core::{
-    clock::Clock,
-    port::{ChatModel, FileFault, KeyStore, OperatorFiles, PageRequest},
-};
+use tidegate_core::port::{ChatModel, FileFault, OperatorFiles};
 use tidegate_engine::prompt::Composer;
 use tidegate_io::{
     http::{self, OperatorClient},
@@ -27,9 +25,7 @@ use super::{
 };
 use crate::{
     app,
-    clock::SystemClock,
-    config::{Settings, discover::Source},
-    lifecycle::Lifecycle,
+    config::{self, Problem, Settings, discover::Source},
 };
 
 /// How long a model's server may take to say which models it has, in milliseconds.
@@ -116,116 +112,123 @@ pub async fn run(place: &Place<'_>, output: Output, out: Out<'_>) -> Result<u8, 
 
 async fn examine(place: &Place<'_>) -> Vec<Line> {
     let mut lines = Vec::new();
-    let settings = match configuration(place, &mut lines) {
-        Ok(settings) => settings,
-        Err(problem) => {
-            lines.push(Line::failed(
-                "configuration",
-                problem,
-                "mend what is named; `tidegate config --reference` documents every setting",
-            ));
-            return lines;
-        }
+    let Some(settings) = configuration(place, &mut lines) else {
+        return lines;
     };
-    folders(&settings, &mut lines);
-    let lifecycle = Lifecycle::new();
-    database(&settings, &lifecycle, &mut lines).await;
-    lifecycle.close().await;
+    for (name, path, setting) in [
+        ("data folder", &settings.data_dir, "data_dir"),
+        ("log folder", &settings.logs, "logs.folder"),
+    ] {
+        lines.push(own_folder(name, path, setting));
+    }
+    database(&settings, &mut lines).await;
     files(&settings, &mut lines);
-    lines.push(match app::open_tools(&settings) {
-        Ok(tools) => Line::ok(
-            "tools",
-            format!("{} tools", tidegate_gate::ToolBox::specs(&tools).len()),
-        ),
-        Err(error) => Line::failed(
-            "tools",
-            error.to_string(),
-            "mend the line that is named, or unset `tools.tools_file`",
-        ),
-    });
+    lines.push(tools(&settings));
     lines.push(model(&settings, place).await);
     lines.push(port(settings.bind).await);
     lines
 }
 
-fn configuration(place: &Place<'_>, lines: &mut Vec<Line>) -> Result<Settings, String> {
-    let loaded = place.load().map_err(|error| error.to_string())?;
-    for warning in &loaded.warnings {
-        lines.push(Line::warning(
-            "configuration",
-            warning.to_string(),
-            "rename or remove the setting",
-        ));
-    }
-    let settings =
-        Settings::resolve(&loaded, place.environment, &place.folder).map_err(|error| error.to_string())?;
-    lines.push(Line::ok(
-        "configuration",
-        loaded.file.map_or_else(
-            || "defaults, no file".to_owned(),
-            |file| file.display().to_string(),
-        ),
-    ));
-    Ok(settings)
-}
-
-/// Whether the folders can be made and written to.
-fn folders(settings: &Settings, lines: &mut Vec<Line>) {
-    for (name, path, setting) in [
-        ("data folder", &settings.data_dir, "data_dir"),
-        ("log folder", &settings.logs, "logs.folder"),
-    ] {
-        let fix = format!("make it writable for this user, or set `{setting}`");
-        let probe = path.join(".tidegate-doctor");
-        let written = tidegate_io::files::create_private_dir(path)
-            .and_then(|()| tidegate_io::files::write_private(&probe, b""))
-            .and_then(|()| std::fs::remove_file(&probe));
-        lines.push(match written {
-            Ok(()) => Line::ok(name, path.display().to_string()),
-            Err(error) => Line::failed(name, format!("{}: {error}", path.display()), fix),
-        });
-    }
-}
-
-async fn database(settings: &Settings, lifecycle: &Lifecycle, lines: &mut Vec<Line>) {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new(settings.zone.clone()));
-    let store = match app::open_store(settings, clock, lifecycle).await {
-        Ok(store) => store,
-        Err(error) => {
-            lines.push(Line::failed(
-                "database",
-                error.to_string(),
-                "mend what is named, or set `data_dir`",
+/// Every problem has a line of its own.
+fn configuration(place: &Place<'_>, lines: &mut Vec<Line>) -> Option<Settings> {
+    const NAME: &str = "configuration";
+    let fix = "mend what is named; `tidegate config --reference` documents every setting";
+    let warn =
+        |problem: &Problem| Line::warning(NAME, problem.to_string(), "rename, change or remove the setting");
+    match place.resolve() {
+        Ok((loaded, settings)) => {
+            lines.extend(settings.warnings.iter().map(warn));
+            let file = loaded.file.map(|file| file.display().to_string());
+            lines.push(Line::ok(
+                NAME,
+                file.unwrap_or_else(|| "defaults, no file".to_owned()),
             ));
+            Some(settings)
+        }
+        Err(config::Error::Invalid { findings, .. }) => {
+            let failed = |problem: &Problem| Line::failed(NAME, problem.to_string(), fix);
+            lines.extend(findings.errors.iter().map(failed));
+            lines.extend(findings.warnings.iter().map(warn));
+            None
+        }
+        Err(error @ config::Error::Unreadable { .. }) => {
+            lines.push(Line::failed(
+                NAME,
+                error.to_string(),
+                "make the file readable for this user",
+            ));
+            None
+        }
+    }
+}
+
+/// Whether a folder of the server's own can be written to, or made where it is missing. Nothing is written to find
+/// out.
+fn own_folder(name: &'static str, path: &Path, setting: &'static str) -> Line {
+    let shown = path.display();
+    let fix = format!("make it a folder that this user can write to, or set `{setting}`");
+    let existing = nearest_existing(path);
+    match tidegate_io::files::check_writable_dir(existing) {
+        Err(error) if existing == path => Line::failed(name, format!("{shown}: {error}"), fix),
+        Err(error) => {
+            let around = existing.display();
+            Line::failed(
+                name,
+                format!("{shown} does not exist and cannot be made in {around}: {error}"),
+                fix,
+            )
+        }
+        Ok(()) if existing == path => Line::ok(name, shown.to_string()),
+        Ok(()) => Line::ok(name, format!("{shown}, which the first start makes")),
+    }
+}
+
+/// The path itself, or the first folder around it that is there.
+fn nearest_existing(path: &Path) -> &Path {
+    let exists = |path: &&Path| path.symlink_metadata().is_ok();
+    path.ancestors().find(exists).unwrap_or(path)
+}
+
+async fn database(settings: &Settings, lines: &mut Vec<Line>) {
+    let path = &settings.config.store.path;
+    let check = match tidegate_store::inspect(path).await {
+        Ok(check) => check,
+        Err(error) => {
+            let fix = "mend what is named, restore a backup of the data folder, or set `data_dir`";
+            lines.push(Line::failed("database", error.to_string(), fix));
             return;
         }
     };
-    match store.check().await {
-        Err(error) => lines.push(Line::failed(
+    lines.push(match &check {
+        Some(check) => judge(check),
+        None => Line::ok(
             "database",
-            error.to_string(),
-            "mend what is named, or set `data_dir`",
-        )),
-        Ok(check) => lines.push(judge(&check)),
-    }
-    let first = PageRequest {
-        after: None,
-        limit: 1,
-        newest_first: false,
-    };
-    lines.push(match store.list(&first).await {
-        Ok(page) if page.keys.is_empty() => Line::warning(
+            format!("{}, which the first start makes", path.display()),
+        ),
+    });
+    lines.push(if check.is_some_and(|check| check.has_keys) {
+        Line::ok("keys", "there are keys")
+    } else {
+        Line::warning(
             "keys",
             "there is no key yet",
             "`tidegate serve` makes and shows the first one; or `tidegate keys create --name NAME`",
-        ),
-        Ok(_) => Line::ok("keys", "there are keys"),
-        Err(error) => Line::failed("keys", error.to_string(), "see the database"),
+        )
     });
 }
 
-fn judge(check: &tidegate_store::Check) -> Line {
+fn judge(check: &tidegate_store::Inspection) -> Line {
     let path = check.path.display();
+    if check.schema_version > check.known_version {
+        return Line::failed(
+            "database",
+            format!(
+                "{path} has schema {}, and this tidegate knows none after {}",
+                check.schema_version, check.known_version
+            ),
+            "start the newer tidegate that made it, or set `data_dir`",
+        );
+    }
     if let Some(fault) = check.faults.first() {
         return Line::failed(
             "database",
@@ -257,9 +260,14 @@ fn judge(check: &tidegate_store::Check) -> Line {
     Line::ok(
         "database",
         format!(
-            "{path}, {} KiB, schema {}",
+            "{path}, {} KiB, schema {}{}",
             check.size_bytes >> 10,
-            check.schema_version
+            check.schema_version,
+            if check.schema_version < check.known_version {
+                ", which the next start brings up to date"
+            } else {
+                ""
+            }
         ),
     )
 }
@@ -293,12 +301,30 @@ fn folder_line(name: &'static str, folder: &Path) -> Line {
         Ok(entries) => Line::ok(name, format!("{}, {} entries", folder.display(), entries.len())),
         Err(FileFault::Missing(path)) => Line::warning(
             name,
-            format!("{path} does not exist"),
+            format!("{path} does not exist; without it there is none"),
             "`tidegate init` writes the ones that ship with tidegate; an empty folder will do, too",
         ),
         Err(fault @ FileFault::Unreadable { .. }) => {
             Line::failed(name, fault.to_string(), "make the folder readable for this user")
         }
+    }
+}
+
+/// The tools over the knowledge bank; where that is missing over the folder around it, which is only opened.
+fn tools(settings: &Settings) -> Line {
+    let mut settings = settings.clone();
+    let bank = &mut settings.config.tools.knowledge_bank;
+    *bank = nearest_existing(bank).to_owned();
+    match app::open_tools(&settings) {
+        Ok(tools) => {
+            let count = tidegate_gate::ToolBox::specs(&tools).len();
+            Line::ok("tools", config::count(count, "tool"))
+        }
+        Err(error) => Line::failed(
+            "tools",
+            error.to_string(),
+            "mend what is named, or unset `tools.tools_file`",
+        ),
     }
 }
 

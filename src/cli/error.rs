@@ -20,6 +20,9 @@ pub enum Error {
     /// Nothing of that name is there.
     #[error("{0}")]
     NotFound(String),
+    /// It could be done and should not be.
+    #[error("{0}")]
+    Refused(String),
     /// The answer could not be written.
     #[error("the answer cannot be written: {0}")]
     Output(#[from] std::io::Error),
@@ -30,7 +33,12 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::Config(_) | Self::App(_) | Self::Store(_) | Self::NotFound(_) | Self::Output(_) => 1,
+            Self::Config(_)
+            | Self::App(_)
+            | Self::Store(_)
+            | Self::NotFound(_)
+            | Self::Refused(_)
+            | Self::Output(_) => 1,
         }
     }
 

@@ -10,12 +10,12 @@ use tidegate_core::{
     error::StoreError,
     id::KeyId,
     key::{KeyPolicy, KeyRecord},
-    port::{KeyStore, PageRequest, PolicyChange},
+    port::{KeyRemoval, KeyStore, LastAdmin, PageRequest, PolicyChange},
     secret::PlainKey,
 };
 
 use super::{
-    args::{Create, Keys, ModeName, OneKey, Output, Rotate, ScopeName},
+    args::{Create, Keys, ModeName, OneKey, Output, Rotate, ScopeName, TakeAway},
     error::Error,
     output::{self, Out},
     when,
@@ -50,8 +50,14 @@ impl Desk<'_> {
             Keys::Show(one) => self.show(one, out).await,
             Keys::Revoke(one) => self.revoke(one, out).await,
             Keys::Rotate(rotate) => self.rotate(rotate, out).await,
-            Keys::Enable(one) => self.switch(one, true, out).await,
-            Keys::Disable(one) => self.switch(one, false, out).await,
+            Keys::Enable(one) => {
+                self.switch(&one.id, true, LastAdmin::MayGo, one.output, out)
+                    .await
+            }
+            Keys::Disable(one) => {
+                let last_admin = self.last_admin(one.force);
+                self.switch(&one.id, false, last_admin, one.output, out).await
+            }
             Keys::Generate => generate(self.entropy, out),
         }
     }
@@ -109,10 +115,12 @@ impl Desk<'_> {
         print_one(&key, one.output, out)
     }
 
-    async fn revoke(&self, one: &OneKey, out: Out<'_>) -> Result<(), Error> {
+    async fn revoke(&self, one: &TakeAway, out: Out<'_>) -> Result<(), Error> {
         let id = id_of(&one.id);
-        if !self.store.delete(&id).await? {
-            return Err(unknown(&id));
+        match self.store.delete(&id, self.last_admin(one.force)).await? {
+            KeyRemoval::Removed => {}
+            KeyRemoval::Missing => return Err(unknown(&id)),
+            KeyRemoval::LastAdmin => return Err(last_admin(&id)),
         }
         if one.output.json {
             return Ok(output::json(out, &json!({"id": id.as_str(), "deleted": true}))?);
@@ -144,18 +152,36 @@ impl Desk<'_> {
         Ok(())
     }
 
-    async fn switch(&self, one: &OneKey, enabled: bool, out: Out<'_>) -> Result<(), Error> {
-        let mut key = self.find(&one.id).await?;
+    fn last_admin(&self, force: bool) -> LastAdmin {
+        if force {
+            return LastAdmin::MayGo;
+        }
+        LastAdmin::Stays {
+            now: self.clock.now(),
+        }
+    }
+
+    async fn switch(
+        &self,
+        id: &str,
+        enabled: bool,
+        rule: LastAdmin,
+        output: Output,
+        out: Out<'_>,
+    ) -> Result<(), Error> {
+        let mut key = self.find(id).await?;
         for _ in 0..ATTEMPTS_MAX {
             let policy = KeyPolicy {
                 enabled,
                 ..key.policy.clone()
             };
             // The daemon may change the key at the same time; what it changed stays.
-            match self.store.set_policy(&key.id, &key.policy, &policy).await? {
-                PolicyChange::Changed(key) => return print_one(&key, one.output, out),
+            let set = self.store.set_policy(&key.id, &key.policy, &policy, rule);
+            match set.await? {
+                PolicyChange::Changed(key) => return print_one(&key, output, out),
                 PolicyChange::Conflict(newer) => key = newer,
                 PolicyChange::Missing => return Err(unknown(&key.id)),
+                PolicyChange::LastAdmin => return Err(last_admin(&key.id)),
             }
         }
         Err(Error::Store(StoreError::Internal(format!(
@@ -184,6 +210,14 @@ fn id_of(text: &str) -> KeyId {
 fn unknown(id: &KeyId) -> Error {
     Error::NotFound(format!(
         "there is no key `{}`; `tidegate keys list` shows them",
+        output::plain(id.as_str())
+    ))
+}
+
+fn last_admin(id: &KeyId) -> Error {
+    Error::Refused(format!(
+        "`{}` is the last enabled key with the scope `admin`: without it nobody can manage keys over the API; make \
+         another one first (`tidegate keys create --name NAME --scope admin`), or say --force",
         output::plain(id.as_str())
     ))
 }
@@ -258,7 +292,7 @@ fn view(key: &KeyRecord) -> Value {
         "name": policy.name,
         "enabled": policy.enabled,
         "scopes": policy.scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>(),
-        "permission_mode_ceiling": policy.mode_ceiling.name(),
+        "mode_ceiling": policy.mode_ceiling.name(),
         "created_at": key.created_at.to_string(),
         "last_used_at": time(key.last_used_at),
         "expires_at": time(policy.expires_at),
@@ -268,7 +302,7 @@ fn view(key: &KeyRecord) -> Value {
         "tools": policy.tools,
         "on_disconnect": policy.on_disconnect,
         "metadata": policy.metadata,
-        "old_secret_valid_until": time(key.previous.map(|previous| previous.valid_until)),
+        "previous_valid_until": time(key.previous.map(|previous| previous.valid_until)),
     })
 }
 

@@ -11,7 +11,7 @@ use tidegate_core::{
     model::{Sampling, ToolChoice},
 };
 use tidegate_engine::{
-    RunRequest,
+    Lease, RunRequest,
     prompt::Prompt,
     routing::{Decision, Tier},
 };
@@ -173,6 +173,7 @@ fn request(command: &args::Prompt) -> Result<RunRequest, Error> {
         stream: false,
         mode: None,
         on_disconnect: Disconnect::Cancel,
+        lease: Lease::default(),
     })
 }
 

@@ -1,28 +1,21 @@
-//! Holds what was typed against the table of settings: unknown names warn, wrong types are errors.
+//! Holds what was typed against the table of settings: unknown names warn, wrong types and numbers are errors.
 
 use serde_json::{Map, Value};
 
 use super::{
-    error::Problem,
-    table::{self, Kind, SETTINGS, Setting},
-    tree::{Tree, join},
+    env,
+    error::{Findings, Problem},
+    guess,
+    table::{self, Kind, Setting},
+    tree::{Origin, Tree, join},
 };
 
-/// How alike two names must be for one to be offered in place of the other; 1 is the same name.
-const SIMILARITY_MIN: f64 = 0.6;
-
-/// What the check found.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Findings {
-    /// Nothing starts with these.
-    pub errors: Vec<Problem>,
-    /// Worth a look; everything works.
-    pub warnings: Vec<Problem>,
-}
-
-/// Checks the tree and takes out of it what no setting knows.
+/// Checks the tree, and takes out of it what no setting knows and what is wrong, so that the rest can be read.
 pub fn check(tree: &mut Tree) -> Findings {
     let mut findings = Findings::default();
+    for problem in std::mem::take(&mut tree.problems) {
+        findings.error(problem);
+    }
     let mut values = std::mem::take(&mut tree.values);
     walk(tree, &mut values, "", &mut findings);
     tree.values = values;
@@ -33,8 +26,7 @@ fn walk(tree: &Tree, map: &mut Map<String, Value>, path: &str, findings: &mut Fi
     map.retain(|name, value| {
         let key = join(path, name);
         if let Some(setting) = table::find(&key) {
-            fits(tree, setting, &key, value, findings);
-            return true;
+            return fits(tree, setting, &key, value, findings);
         }
         if !table::is_section(&key) {
             findings.warnings.push(unknown(tree, &key));
@@ -44,16 +36,17 @@ fn walk(tree: &Tree, map: &mut Map<String, Value>, path: &str, findings: &mut Fi
             walk(tree, inner, &key, findings);
             return true;
         }
-        findings.errors.push(Problem {
+        findings.error(Problem {
             key: Some(key.clone()),
             origin: tree.origin(&key),
             message: format!("expected a section, as in `[{key}]`, and not {}", name_of(value)),
         });
-        true
+        false
     });
 }
 
-fn fits(tree: &Tree, setting: &Setting, key: &str, value: &mut Value, findings: &mut Findings) {
+/// Whether a value fits its setting.
+fn fits(tree: &Tree, setting: &Setting, key: &str, value: &mut Value, findings: &mut Findings) -> bool {
     if setting.kind == Kind::Tables
         && let Value::Array(items) = value
     {
@@ -62,25 +55,30 @@ fn fits(tree: &Tree, setting: &Setting, key: &str, value: &mut Value, findings: 
             match item {
                 Value::Object(map) => walk(tree, map, &key, findings),
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                    findings.errors.push(wrong(tree, setting, &key, item));
+                    findings.error(wrong(tree, setting, &key, item));
+                    // Its place is kept, so that the numbers of the others stay right.
+                    *item = Value::Object(Map::new());
                 }
             }
         }
-        return;
+        return true;
     }
-    if !setting.kind.accepts(value) {
-        findings.errors.push(wrong(tree, setting, key, value));
+    let fits = setting.accepts(value);
+    if !fits {
+        findings.error(wrong(tree, setting, key, value));
     }
+    fits
 }
 
-fn wrong(tree: &Tree, setting: &Setting, key: &str, value: &Value) -> Problem {
+/// The error of a value that does not fit its setting.
+pub fn wrong(tree: &Tree, setting: &Setting, key: &str, value: &Value) -> Problem {
     Problem {
         key: Some(key.to_owned()),
         origin: tree.origin(key),
         message: format!(
             "expected {}, found {}; an example: `{}`",
-            setting.kind,
-            if setting.kind == Kind::Secret {
+            setting.expected(),
+            if matches!(setting.kind, Kind::Secret | Kind::SecretMap) {
                 name_of(value).to_owned()
             } else {
                 shown(value)
@@ -91,32 +89,18 @@ fn wrong(tree: &Tree, setting: &Setting, key: &str, value: &Value) -> Problem {
 }
 
 fn unknown(tree: &Tree, key: &str) -> Problem {
-    let parts = table::segments(key);
-    let (typed, section) = parts
-        .split_last()
-        .map_or(("", String::new()), |(last, rest)| (last, rest.join(".")));
-    let whole_key = parts.join(".");
-    let sections = SETTINGS.iter().map(|setting| {
-        let similarity = strsim::normalized_damerau_levenshtein(setting.section(), &whole_key);
-        (similarity, setting.section())
+    let origin = tree.origin(key);
+    let nearest = guess::nearest(key).map(|name| match &origin {
+        Origin::Variable(_) if !name.contains(['[', '"']) => {
+            format!("{} (`{name}`)", env::variable_of(&name))
+        }
+        Origin::Variable(_) | Origin::Line(_) | Origin::Flag(_) | Origin::Whole => format!("`{name}`"),
     });
-    let nearest = SETTINGS
-        .iter()
-        .map(|setting| {
-            // The right name in the wrong section is near, too, but the right section is nearer.
-            let whole = strsim::normalized_damerau_levenshtein(setting.key, &whole_key);
-            let same_section = strsim::normalized_damerau_levenshtein(setting.section(), &section);
-            let name = strsim::normalized_damerau_levenshtein(setting.name(), typed);
-            (whole.max(name.mul_add(0.9, 0.1 * same_section)), setting.key)
-        })
-        .chain(sections)
-        .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
-        .max_by(|one, other| one.0.total_cmp(&other.0));
     Problem {
         key: Some(key.to_owned()),
-        origin: tree.origin(key),
+        origin,
         message: match nearest {
-            Some((_, name)) => format!("no such setting; did you mean `{name}`?"),
+            Some(name) => format!("no such setting; did you mean {name}?"),
             None => "no such setting; `tidegate config --reference` lists them all".into(),
         },
     }
@@ -148,7 +132,7 @@ mod tests {
     use super::*;
 
     fn findings(text: &str) -> Findings {
-        check(&mut Tree::parse(text).unwrap())
+        check(&mut Tree::parse(text))
     }
 
     #[test]
@@ -189,7 +173,8 @@ mod tests {
 
     #[test]
     fn unknown_names_are_taken_out() {
-        let mut tree = Tree::parse("[engine]\nnonsense_altogether = 3\nrounds_max = 4\n").unwrap();
+        let mut tree =
+            Tree::parse("[engine]\nnonsense_altogether = 3\nrounds_max = 4\ncalls_per_turn_max = 0\n");
         check(&mut tree);
         assert_eq!(
             serde_json::Value::Object(tree.values),
@@ -198,8 +183,51 @@ mod tests {
     }
 
     #[test]
+    fn a_number_has_bounds() {
+        for (text, bound) in [
+            ("[engine]\nrounds_max = 0\n", "1 to"),
+            (
+                "[engine]\nturn_timeout_ms = 9223372036854775807\n",
+                "1 to 316224000000",
+            ),
+            ("[models]\nretries_max = -1\n", "0 to"),
+            ("[models]\nretry_jitter_ratio = 1.5\n", "from 0 to 1"),
+            ("[routing]\nembedding_threshold = 80\n", "from -1 to 1"),
+            ("[retention]\nruns_days = 4000\n", "0 to 3660"),
+            ("[engine]\nrounds_max = 99999999999999999999\n", "out of range"),
+            ("[routing]\nnear_miss_floor = inf\n", "out of range"),
+        ] {
+            let found = findings(text);
+            assert_eq!(found.errors.len(), 1, "{text}: {found}");
+            assert!(found.to_string().contains(bound), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    fn all_of_it_is_reported_at_once() {
+        let found = findings(
+            "bogus = 1\n[engine]\nrounds_max = 'x'\ncalls_per_turn_max = 0\n[hooks]\n[server]\nbnid = 1\n= 3\n[server]\nremote_images = 2\n",
+        );
+        let shown = found.to_string();
+        for part in [
+            "error: line 3: `engine.rounds_max`",
+            "error: line 4: `engine.calls_per_turn_max`",
+            "error: line 5: `hooks`",
+            "error: line 8: this is not TOML",
+            "error: line 9: this is not TOML",
+            "warning: line 1: `bogus`",
+            "warning: line 7: `server.bnid`",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        let origins: Vec<_> = found.to_string().lines().map(str::to_owned).collect();
+        assert!(origins[0].starts_with("error: line 3"), "in order: {shown}");
+    }
+
+    #[test]
     fn a_wrong_secret_is_not_repeated() {
-        let found = findings("[[models.providers]]\nname = 'x'\napi_key = 4711\n");
+        let found = findings("[models.providers.x]\napi_key = 4711\nheaders = 4711\n");
+        assert_eq!(found.errors.len(), 2);
         let all = format!("{found:?}");
         assert!(!all.contains("4711"), "{all}");
     }

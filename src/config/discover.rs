@@ -1,7 +1,7 @@
 //! Which model: what is configured, else the environment that every OpenAI SDK reads, else an Ollama on this
 //! machine, else nothing. Nothing is an answer too: the daemon starts and says what to type.
 
-use std::{future::Future, time::Duration};
+use std::{fmt, future::Future, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use tidegate_core::secret::Secret;
@@ -15,6 +15,9 @@ pub const PROBE_MS: u64 = 150;
 
 /// The model that is asked for where only `OPENAI_API_KEY` is set.
 pub const OPENAI_MODEL: &str = "gpt-5-mini";
+
+/// The variables that describe a provider.
+const VARIABLES: [&str; 3] = ["OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"];
 
 /// The name of the provider that the environment describes.
 const FROM_ENVIRONMENT: &str = "openai";
@@ -49,8 +52,11 @@ impl Default for Options {
 pub enum Source {
     /// In the configuration.
     Configured,
-    /// In `OPENAI_BASE_URL`, `OPENAI_API_KEY` and `OPENAI_MODEL`.
-    Environment,
+    /// In the variables that every OpenAI SDK reads.
+    Environment {
+        /// Those that are set.
+        variables: Vec<&'static str>,
+    },
     /// An Ollama that answered.
     Ollama {
         /// The model that was picked.
@@ -58,6 +64,30 @@ pub enum Source {
     },
     /// Not at all; the sentence says what is missing and what to type.
     Nothing(String),
+}
+
+/// What the start-up line says of it.
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configured => f.write_str("configured"),
+            Self::Environment { variables } => match variables.as_slice() {
+                [] => f.write_str("from the environment"),
+                [one] => write!(f, "from {one}"),
+                [first @ .., last] => write!(f, "from {} and {last}", first.join(", ")),
+            },
+            Self::Ollama { model } => write!(f, "{model}, from the Ollama on this machine"),
+            Self::Nothing(_) => f.write_str("none"),
+        }
+    }
+}
+
+/// The names that providers may get where none is configured.
+pub fn names(options: &Options, environment: &Environment) -> Vec<&'static str> {
+    if from_environment(environment).is_some() {
+        return vec![FROM_ENVIRONMENT];
+    }
+    options.ollama.then_some(FOUND).into_iter().collect()
 }
 
 /// Settles the providers in `models`. `probe` asks an Ollama for the names of its chat models.
@@ -75,7 +105,12 @@ where
     }
     if let Some(provider) = from_environment(environment) {
         models.providers.insert(FROM_ENVIRONMENT.to_owned(), provider);
-        return Source::Environment;
+        let variables = VARIABLES
+            .into_iter()
+            .filter(|name| environment.get(name).is_some());
+        return Source::Environment {
+            variables: variables.collect(),
+        };
     }
     let found = if options.ollama {
         probe(options.ollama_url.clone(), Duration::from_millis(PROBE_MS)).await
@@ -98,7 +133,7 @@ where
         return Source::Ollama { model };
     }
     let sentence = what_to_type(options, found.is_some());
-    if models.not_configured_hint == Models::default().not_configured_hint {
+    if models.not_configured_hint.trim().is_empty() {
         models.not_configured_hint.clone_from(&sentence);
     }
     Source::Nothing(models.not_configured_hint.clone())
@@ -177,7 +212,7 @@ mod tests {
     #[tokio::test]
     async fn a_key_alone_means_openai() {
         let (source, models) = found(&Options::default(), &[("OPENAI_API_KEY", "sk-x")], None).await;
-        assert_eq!(source, Source::Environment);
+        assert_eq!(source.to_string(), "from OPENAI_API_KEY");
         let provider = &models.providers["openai"];
         assert_eq!(provider.base_url, None);
         assert_eq!(provider.model.as_deref(), Some(OPENAI_MODEL));
@@ -189,7 +224,8 @@ mod tests {
         let base = ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
         let (_, models) = found(&Options::default(), &[base], Some(&["qwen3:8b"])).await;
         assert_eq!(models.providers["openai"].model, None);
-        let (_, models) = found(&Options::default(), &[base, ("OPENAI_MODEL", "m")], None).await;
+        let (source, models) = found(&Options::default(), &[base, ("OPENAI_MODEL", "m")], None).await;
+        assert_eq!(source.to_string(), "from OPENAI_BASE_URL and OPENAI_MODEL");
         assert_eq!(models.providers["openai"].model.as_deref(), Some("m"));
     }
 
@@ -236,5 +272,16 @@ mod tests {
             assert_eq!(models.not_configured_hint, sentence);
             assert!(models.providers.is_empty());
         }
+    }
+
+    #[tokio::test]
+    async fn a_sentence_of_the_operators_own_is_what_is_said() {
+        let mut models = Models {
+            not_configured_hint: "ask the IT office".into(),
+            ..Models::default()
+        };
+        let nobody = |_, _| async { None };
+        let source = discover(&mut models, &Options::default(), &Environment::default(), nobody).await;
+        assert_eq!(source, Source::Nothing("ask the IT office".into()));
     }
 }

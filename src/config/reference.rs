@@ -9,19 +9,51 @@ use super::{
     table::{self, Kind, SETTINGS},
 };
 
+/// What stands above the settings: everything else that has a say in the configuration.
+const HEAD: &str = r#"# Every setting of tidegate.toml, with its default. This text is itself such a file, and changes nothing.
+# Order of precedence: flags, environment variables, this file, defaults. `tidegate config` shows what came of it,
+# `tidegate config --check` lists everything that is wrong with it.
+# Numbers end somewhere: times at about ten years, everything else at 1099511627776.
+#
+# Flags of every command; `tidegate COMMAND --help` lists those of one:
+#   --config FILE      the file to read; else TIDEGATE_CONFIG, else ./tidegate.toml where there is one
+#   --data-dir FOLDER  `data_dir`
+#   --bind ADDRESS     `server.bind`
+#   --set KEY=VALUE    any setting, such as --set engine.rounds_max=5, and as often as needed; the value is written as
+#                      in a variable. --data-dir and --bind win over it.
+#
+# Environment variables for settings; each stands with its setting below:
+#   TIDEGATE_DATA_DIR=/srv/data                       a setting outside a section: its name in capitals
+#   TIDEGATE_ENGINE__ROUNDS_MAX=5                     in a section: two underscores part section and name
+#   TIDEGATE_BIND=127.0.0.1:8088                      short for TIDEGATE_SERVER__BIND, which wins over it
+#   TIDEGATE_MODELS__PROVIDERS__LOCAL__MODEL=m        below a name of your own, here `local`: it is read in lower case,
+#                                                     so a name with capitals, dots or hyphens needs the next form
+#   TIDEGATE_MODELS__ALIASES='{ "gpt-4.1" = { provider = "local", model = "m" } }'
+#                                                     a section as a table of TOML; what it does not name stays
+#   TIDEGATE_SERVER__ALLOWED_HOSTS=a.example,b.example
+#                                                     a list of texts: with commas, or as TOML, ["a.example"]
+#   TIDEGATE_HOOKS='[{ name = "h", command = ["/usr/local/bin/h"] }]'
+#                                                     a list of sections: as TOML, in place of the file's whole list
+#
+# Other variables:
+#   TIDEGATE_CONFIG         the file to read where no --config names one
+#   TIDEGATE_BOOTSTRAP_KEY  the first key, itself or as file:PATH, as `tidegate keys generate` makes one. It is taken, with
+#                           every scope, where the database has no key yet; where there are keys it changes nothing.
+#   OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL
+#                           read only where no [models.providers.NAME] is configured. One of the first two makes a
+#                           provider `openai`: the key alone means OpenAI itself; an address alone, a server that asks
+#                           for no key. Without OPENAI_MODEL the default is gpt-5-mini at OpenAI, elsewhere the first
+#                           model that the server lists.
+#   RUST_LOG                what the console shows, in place of `logs.console`
+#   PATH                    where the programs of hooks are found
+#
+# A secret (`api_key`, the values of `headers`) is the text itself, env:NAME for a variable, or file:PATH for the first
+# line of a file, relative to `home`.
+"#;
+
 /// Every setting with its default, type and sentence. Valid TOML: what has no default is commented out.
 pub fn reference(defaults: &Value) -> String {
-    let mut text = String::from(
-        "# Every setting of tidegate.toml, with its default.\n\
-         # Order of precedence: flags, environment variables, this file, defaults.\n\
-         #\n\
-         # Flags of every command: --config FILE, --data-dir FOLDER, --bind ADDRESS, --set KEY=VALUE.\n\
-         # Environment: TIDEGATE_SECTION__KEY sets any setting; names of your own are written in capitals, as in\n\
-         # TIDEGATE_MODELS__PROVIDERS__LOCAL__BASE_URL; lists take commas or JSON. Beside them: TIDEGATE_CONFIG (this\n\
-         # file's path), TIDEGATE_BOOTSTRAP_KEY (the first key of a new database, as `tidegate keys generate` prints\n\
-         # one), RUST_LOG (what the console shows). Where no provider is configured: OPENAI_BASE_URL,\n\
-         # OPENAI_API_KEY and OPENAI_MODEL.\n",
-    );
+    let mut text = String::from(HEAD);
     // Writing to a String does not fail.
     match write_reference(&mut text, defaults) {
         Ok(()) | Err(fmt::Error) => text,
@@ -47,8 +79,8 @@ fn write_reference(text: &mut String, defaults: &Value) -> fmt::Result {
             }
         }
         write!(text, "\n# {}\n# {}", setting.doc, sentence_case(setting.kind))?;
-        if !in_list {
-            write!(text, "; {}", env::variable_of(setting.key))?;
+        if !setting.key.contains("[]") {
+            write!(text, "; {}", env::variable_of(&setting.key.replace('*', "NAME")))?;
         }
         text.push('\n');
         let default = lookup(defaults, setting.key).filter(|value| !value.is_null() && !in_list);

@@ -7,7 +7,9 @@ use std::{
 
 use jiff::tz::TimeZone;
 
-use super::{Config, Environment, Error, Loaded, Problem, env, secret, tree};
+use super::{
+    Config, Environment, Error, Findings, Loaded, Problem, env, providers, rules, secret, tree, tree::Origin,
+};
 
 /// A configuration that something can be started with.
 #[derive(Debug, Clone)]
@@ -30,18 +32,17 @@ pub struct Settings {
     pub secret_files: Vec<PathBuf>,
     /// Where the process was started, absolute.
     pub working_folder: PathBuf,
+    /// What looks wrong and stops nothing.
+    pub warnings: Vec<Problem>,
     /// The `PATH` in which the programs of hooks are found.
     pub search_path: Option<String>,
 }
 
 impl Settings {
-    /// Looks everything up. Every problem is reported, not only the first.
+    /// Looks everything up. Every problem is reported, not only the first, and those that reading found as well.
     pub fn resolve(loaded: &Loaded, environment: &Environment, working_folder: &Path) -> Result<Self, Error> {
         let mut config = loaded.config.clone();
-        let mut problems = Problems {
-            loaded,
-            list: Vec::new(),
-        };
+        let mut problems = Problems::of(loaded);
         let bind = problems.take("server.bind", address(&config.server.bind));
         let zone = problems.take("time_zone", crate::clock::time_zone(&config.time_zone));
         if let Some(bind) = bind {
@@ -61,13 +62,16 @@ impl Settings {
                 problems.add(&format!("hooks[{index}].{name}"), fault);
             }
         }
+        rules::check(&config, &mut problems);
         // Without the `.` of the default, so that paths read well.
         let home: PathBuf = working_folder.join(&config.home).components().collect();
         let secret_files = secret_files(&config, environment, &home);
         secrets(&mut config, &mut problems, environment, &home);
+        variables(&mut problems, environment, &home);
+        providers::check(&config, environment, &mut problems);
         at_home(&mut config, &home);
         match (bind, zone) {
-            (Some(bind), Some(zone)) if problems.list.is_empty() => Ok(Self {
+            (Some(bind), Some(zone)) if problems.findings.errors.is_empty() => Ok(Self {
                 bind,
                 zone,
                 data_dir: home.join(&config.data_dir),
@@ -77,27 +81,59 @@ impl Settings {
                 working_folder: working_folder.to_owned(),
                 search_path: environment.get("PATH").map(str::to_owned),
                 file: loaded.file.as_ref().map(|file| working_folder.join(file)),
+                warnings: problems.findings.warnings,
                 config,
             }),
             (Some(_) | None, _) => Err(Error::Invalid {
                 file: loaded.file.clone(),
-                problems: problems.list,
+                findings: problems.findings,
             }),
         }
     }
 }
 
 /// Problems as they are found.
-struct Problems<'l> {
+pub(super) struct Problems<'l> {
     loaded: &'l Loaded,
-    list: Vec<Problem>,
+    findings: Findings,
 }
 
-impl Problems<'_> {
-    fn add(&mut self, key: &str, message: String) {
-        self.list.push(Problem {
+impl<'l> Problems<'l> {
+    fn of(loaded: &'l Loaded) -> Self {
+        Self {
+            loaded,
+            findings: loaded.findings.clone(),
+        }
+    }
+
+    fn problem(&self, key: &str, message: String) -> Problem {
+        Problem {
             key: Some(key.to_owned()),
             origin: self.loaded.tree.origin(key),
+            message,
+        }
+    }
+
+    /// Something is wrong with a setting.
+    pub(super) fn add(&mut self, key: &str, message: String) {
+        let problem = self.problem(key, message);
+        self.findings.error(problem);
+    }
+
+    /// A setting that was typed does not go together with another one. Of a default nothing is said: whoever set the
+    /// other one meant it.
+    pub(super) fn warn(&mut self, key: &str, message: String) {
+        let problem = self.problem(key, message);
+        if problem.origin != Origin::Whole {
+            self.findings.warnings.push(problem);
+        }
+    }
+
+    /// Something is wrong with a variable that is no setting.
+    pub(super) fn add_variable(&mut self, name: &str, message: String) {
+        self.findings.error(Problem {
+            key: None,
+            origin: Origin::Variable(name.to_owned()),
             message,
         });
     }
@@ -162,6 +198,29 @@ fn secrets(config: &mut Config, problems: &mut Problems<'_>, environment: &Envir
     }
 }
 
+/// The variables that are no settings, and would stop the start.
+fn variables(problems: &mut Problems<'_>, environment: &Environment, home: &Path) {
+    if let Some(Err(message)) = environment.get("RUST_LOG").map(crate::telemetry::filter) {
+        problems.add_variable("RUST_LOG", message);
+    }
+    let name = crate::app::bootstrap::VARIABLE;
+    let key = environment
+        .get(name)
+        .map(|text| secret::resolve(text, environment, home));
+    match key {
+        Some(Err(message)) => problems.add_variable(name, message),
+        Some(Ok(key)) => {
+            if let Err(fault) = crate::keys::parse(key.expose().trim()) {
+                problems.add_variable(
+                    name,
+                    format!("this is no key: {fault}; `tidegate keys generate` makes one"),
+                );
+            }
+        }
+        None => {}
+    }
+}
+
 /// An address to listen on: `127.0.0.1:8088`, `[::1]:8088`, `localhost:8088`, `:8088`.
 fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
@@ -211,8 +270,11 @@ mod tests {
 
     #[test]
     fn credentials_are_looked_up_and_never_shown() {
-        let key = ("models.providers.mine.api_key", "env:UPSTREAM_KEY");
-        let settings = settings(&[key]).unwrap();
+        let pairs = [
+            ("models.providers.mine.api_key", "env:UPSTREAM_KEY"),
+            ("models.providers.mine.base_url", "http://127.0.0.1:9/v1"),
+        ];
+        let settings = settings(&pairs).unwrap();
         let provider = &settings.config.models.providers["mine"];
         assert_eq!(provider.api_key.as_ref().unwrap().expose(), "sk-from-env");
         assert!(!format!("{settings:?}").contains("sk-from-env"));
@@ -276,6 +338,75 @@ mod tests {
             ])
             .is_ok()
         );
+    }
+
+    #[test]
+    fn what_reading_found_and_what_looking_up_found_is_one_list() {
+        let flags = Flags {
+            file: None,
+            settings: [
+                ("engine.rounds_max", "none"),
+                ("engine.calls_per_turn_max", "8"),
+                ("engine.calls_per_round_max", "9"),
+                ("server.bind", "here"),
+                ("server.allowed_hosts", "https://a.example"),
+                ("server.cors_origins", "*, https://b.example/x"),
+                ("server.user_header", "x user"),
+                ("models.providers.a.base_url", "no url"),
+                ("models.providers.b.profile", "nope"),
+                ("models.providers.c.api_key", "env:NOPE"),
+                ("models.providers.c.headers", "{ \"x y\" = 'file:nope' }"),
+                ("models.default_provider", "nobody"),
+                ("models.aliases.fast.provider", "nobody"),
+                ("models.aliases.fast.model", "m"),
+                ("models.aliases.slow.provider", "c"),
+                ("models.fallbacks", "nothing, x:y"),
+                ("models.proxy", "::"),
+                ("hooks", "[{ name = 'h', when = 'never' }]"),
+                ("discovery.ollama_url", "localhost"),
+                ("bogus", "1"),
+            ]
+            .map(|(key, text)| ("--set".to_owned(), key.to_owned(), text.to_owned()))
+            .into(),
+        };
+        let environment = Environment::from_pairs([
+            ("RUST_LOG", "a=b=c"),
+            ("TIDEGATE_BOOTSTRAP_KEY", "tg_not-a-key"),
+            ("TIDEGATE_SERVER__REQUEST_MAX", "3"),
+        ]);
+        let loaded = crate::config::read(&flags, &environment).unwrap();
+        let error = Settings::resolve(&loaded, &environment, Path::new("/srv/tg")).unwrap_err();
+        let shown = error.to_string();
+        for part in [
+            "error: flag --set: `engine.rounds_max`",
+            "error: flag --set: `server.bind`",
+            "error: flag --set: `server.allowed_hosts[0]`",
+            "error: flag --set: `server.cors_origins[0]`",
+            "error: flag --set: `server.cors_origins[1]`",
+            "error: flag --set: `server.user_header`",
+            "error: flag --set: `models.providers.a.base_url`",
+            "error: flag --set: `models.providers.b.profile`",
+            "error: flag --set: `models.providers.c`: provider `c` needs a base_url",
+            "error: flag --set: `models.providers.c.api_key`",
+            "error: flag --set: `models.providers.c.headers.\"x y\"`",
+            "error: flag --set: `models.default_provider`",
+            "error: flag --set: `models.aliases.fast.provider`",
+            "error: flag --set: `models.aliases.slow`: missing field `model`",
+            "error: flag --set: `models.fallbacks[0]`",
+            "error: flag --set: `models.fallbacks[1]`",
+            "error: flag --set: `models.proxy`",
+            "error: flag --set: `hooks[0].when`",
+            "error: flag --set: `hooks[0].command`",
+            "error: flag --set: `discovery.ollama_url`",
+            "error: environment variable RUST_LOG",
+            "error: environment variable TIDEGATE_BOOTSTRAP_KEY",
+            "warning: flag --set: `bogus`: no such setting; `tidegate config --reference`",
+            "warning: flag --set: `engine.calls_per_round_max`: one reply may have more calls",
+            "did you mean TIDEGATE_SERVER__REQUESTS_MAX (`server.requests_max`)",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert!(!shown.contains("not-a-key"), "{shown}");
     }
 
     #[test]

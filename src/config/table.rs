@@ -21,8 +21,8 @@ pub enum Kind {
     Whole,
     /// A number without a fraction, 1 or more.
     Count,
-    /// Any number.
-    Number,
+    /// A number from the one to the other.
+    Between(i32, i32),
     /// Yes or no.
     Flag,
     /// A list of texts.
@@ -42,7 +42,9 @@ impl Kind {
             Self::Text | Self::Secret => value.is_string(),
             Self::Whole => value.is_u64(),
             Self::Count => value.as_u64().is_some_and(|number| number > 0),
-            Self::Number => value.is_number(),
+            Self::Between(min, max) => value
+                .as_f64()
+                .is_some_and(|number| (f64::from(min)..=f64::from(max)).contains(&number)),
             Self::Flag => value.is_boolean(),
             Self::Texts => value
                 .as_array()
@@ -65,7 +67,7 @@ impl fmt::Display for Kind {
             Self::Secret => f.write_str("a text, `env:NAME` or `file:PATH`"),
             Self::Whole => f.write_str("a whole number"),
             Self::Count => f.write_str("a whole number, 1 or more"),
-            Self::Number => f.write_str("a number"),
+            Self::Between(min, max) => write!(f, "a number from {min} to {max}"),
             Self::Flag => f.write_str("true or false"),
             Self::Texts => f.write_str("a list of texts"),
             Self::Choice(names) => write!(f, "one of `{}`", names.join("`, `")),
@@ -99,6 +101,43 @@ impl Setting {
         self.key.rsplit_once('.').map_or("", |(section, _)| section)
     }
 
+    /// The largest number that makes sense, by the unit in the name: about ten years, or as many of anything as
+    /// no machine has. Above it sums of times and sizes would overflow.
+    pub fn max(&self) -> u64 {
+        const DAYS: u64 = 3_660;
+        let name = self.name();
+        if name.ends_with("_ms") {
+            DAYS * 86_400_000
+        } else if name.ends_with("_s") {
+            DAYS * 86_400
+        } else if name.contains("days") {
+            DAYS
+        } else {
+            1 << 40
+        }
+    }
+
+    /// Whether a value fits: of the right kind, and no larger than makes sense.
+    pub fn accepts(&self, value: &Value) -> bool {
+        self.kind.accepts(value) && value.as_u64().is_none_or(|number| number <= self.max())
+    }
+
+    /// What may be typed, as an error says it.
+    pub fn expected(&self) -> String {
+        match self.kind {
+            Kind::Whole => format!("a whole number, 0 to {}", self.max()),
+            Kind::Count => format!("a whole number, 1 to {}", self.max()),
+            kind @ (Kind::Text
+            | Kind::Secret
+            | Kind::Between(..)
+            | Kind::Flag
+            | Kind::Texts
+            | Kind::Choice(_)
+            | Kind::Tables
+            | Kind::SecretMap) => kind.to_string(),
+        }
+    }
+
     /// A line as it could stand in the file.
     pub fn example_line(&self) -> String {
         match self.kind {
@@ -108,7 +147,7 @@ impl Setting {
             | Kind::Secret
             | Kind::Whole
             | Kind::Count
-            | Kind::Number
+            | Kind::Between(..)
             | Kind::Flag
             | Kind::Texts
             | Kind::Choice(_) => format!("{} = {}", self.name(), self.example),

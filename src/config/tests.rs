@@ -80,7 +80,7 @@ fn every_default_and_example_is_of_its_kind() {
             assert!(setting.kind.accepts(default), "{}: {default}", setting.key);
         }
         if setting.kind != Kind::Tables {
-            let mut tree = Tree::parse(&setting.example_line()).unwrap();
+            let mut tree = Tree::parse(&setting.example_line());
             assert!(
                 setting.kind.accepts(&tree.values.remove(setting.name()).unwrap()),
                 "{}",
@@ -94,8 +94,8 @@ fn every_default_and_example_is_of_its_kind() {
 #[test]
 fn the_reference_is_a_file_that_changes_nothing() {
     let text = reference();
-    let mut tree = Tree::parse(&text).unwrap();
-    assert_eq!(check::check(&mut tree), check::Findings::default());
+    let mut tree = Tree::parse(&text);
+    assert_eq!(check::check(&mut tree), Findings::default());
     let config: Config = serde_json::from_value(Value::Object(tree.values)).unwrap();
     assert_eq!(config, Config::default());
     for setting in SETTINGS {
@@ -176,9 +176,11 @@ fn an_unknown_variable_of_ours_warns() {
     let (_folder, flags) = file("");
     let loaded = load(&flags, &environment).unwrap();
     assert!(
-        loaded.warnings[0].to_string().contains("engine.rounds_max"),
+        loaded.findings.warnings[0]
+            .to_string()
+            .contains("engine.rounds_max"),
         "{:?}",
-        loaded.warnings
+        loaded.findings.warnings
     );
 }
 
@@ -191,11 +193,11 @@ fn hooks_are_read_and_shown() {
     assert_eq!(loaded.config.hooks.len(), 2);
     assert_eq!(loaded.config.hooks[0].when, crate::hooks::When::AfterTool);
     assert!(
-        loaded.warnings[0]
+        loaded.findings.warnings[0]
             .to_string()
             .starts_with("line 7: `hooks[1].whenn`"),
         "{:?}",
-        loaded.warnings
+        loaded.findings.warnings
     );
     assert!(loaded.shown().contains("[[hooks]]"));
 }
@@ -208,7 +210,7 @@ fn what_is_shown_can_be_read_again() {
     let again = load(&flags, &Environment::default()).unwrap();
     assert_eq!(again.config.data_dir, "x");
     assert_eq!(json!(again.config.server.allowed_hosts), json!(["a"]));
-    assert!(again.warnings.is_empty());
+    assert!(again.findings.warnings.is_empty());
 }
 
 #[test]
@@ -218,7 +220,11 @@ fn providers_are_read_and_their_keys_hidden() {
          [models.aliases.\"gpt-4.1\"]\nprovider = 'mine'\nmodel = 'm'\n",
     );
     let loaded = load(&flags, &Environment::default()).unwrap();
-    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+    assert!(
+        loaded.findings.warnings.is_empty(),
+        "{:?}",
+        loaded.findings.warnings
+    );
     assert_eq!(loaded.config.api_keys["mine"], "sk-literal");
     assert_eq!(loaded.config.models.aliases["gpt-4.1"].model, "m");
     let shown = loaded.shown();

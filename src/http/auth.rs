@@ -169,7 +169,7 @@ async fn admit(
 }
 
 /// The header by which a request lowers its mode.
-const MODE_HEADER: &str = "x-tidegate-mode";
+pub(super) const MODE_HEADER: &str = "x-tidegate-mode";
 
 fn mode_of(headers: &HeaderMap) -> Result<Option<Mode>, ApiError> {
     let mut values = headers.get_all(MODE_HEADER).iter();

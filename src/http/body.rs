@@ -26,7 +26,7 @@ use budget::Share;
 const DISCARD_BYTES_MAX: usize = 256 << 20;
 /// How long a refused body is read.
 const DISCARD_TIME: Duration = Duration::from_secs(2);
-/// The first reservation for a body; more is reserved as bytes arrive, not as they are promised.
+/// The first reservation for a body that promises no length; more is reserved as bytes arrive.
 const FIRST_RESERVATION_BYTES: usize = 64 << 10;
 
 /// Reads a whole body. A larger one is refused by what it promises, and by what it sends where it promises
@@ -57,7 +57,9 @@ pub(super) async fn read(
             discard(body).await;
             Err(full.into())
         }
-        Ok(Err(Fault::BrokenOff)) => Err(ApiError::bad_head("the request body broke off")),
+        Ok(Err(Fault::BrokenOff)) => Err(ApiError::bad_head(
+            "the request body broke off before its end, or its chunks are malformed",
+        )),
         Err(_) => Err(ApiError::body_timeout(options.body_timeout_ms)),
     }
 }
@@ -94,9 +96,15 @@ enum Fault {
 }
 
 async fn collect(body: &mut Body, bytes_max: usize, share: &Share) -> Result<Bytes, Fault> {
-    let is_promised = body.size_hint().exact().is_some();
+    let promised = body
+        .size_hint()
+        .exact()
+        .and_then(|bytes| usize::try_from(bytes).ok());
+    let is_promised = promised.is_some();
     let mut weighed_bytes = FIRST_RESERVATION_BYTES.min(bytes_max);
-    let mut whole = BytesMut::with_capacity(weighed_bytes);
+    // What is promised has been weighed. At its full size from the start: a buffer that grows is there twice
+    // while it moves, and leaves holes behind. Memory that nothing is written to costs nothing.
+    let mut whole = BytesMut::with_capacity(promised.unwrap_or(weighed_bytes).min(bytes_max));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|_| Fault::BrokenOff)?.into_data() else {
             continue;

@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{AppState, Options, error::ApiError};
+use super::{AppState, Options, error::ApiError, refused::Refused};
 
 /// Hosts that are accepted where the operator lists none.
 const LOOPBACK_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -31,8 +31,11 @@ const CORS_EXPOSED: HeaderValue = HeaderValue::from_static(
 /// How long a browser may remember a pre-flight, in seconds.
 const CORS_MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// Refuses what does not come from where requests may come from; answers pre-flights of listed origins.
-pub(super) async fn check(State(app): State<AppState>, request: Request, next: Next) -> Response {
+/// Answers what could not be read as a request, refuses what does not come from where requests may come from; answers pre-flights of listed origins.
+pub(super) async fn check(State(app): State<AppState>, mut request: Request, next: Next) -> Response {
+    if let Some(Refused(error)) = request.extensions_mut().remove() {
+        return error.into_response();
+    }
     let options = &app.parts.options;
     if let Err(error) = host(request.uri(), request.version(), request.headers(), options)
         .and_then(|()| one_credential(request.headers()))

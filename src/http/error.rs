@@ -125,6 +125,26 @@ impl ApiError {
         Self::bad_request("invalid_request", message)
     }
 
+    /// The head of the request is larger than one may be.
+    pub(super) fn head_too_large(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            INVALID_REQUEST,
+            Some("request_head_too_large"),
+            message,
+        )
+    }
+
+    /// The address of the request is longer than one may be.
+    pub(super) fn address_too_long(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::URI_TOO_LONG,
+            INVALID_REQUEST,
+            Some("request_head_too_large"),
+            message,
+        )
+    }
+
     /// The request does not come from where requests may come from.
     pub(super) fn forbidden_source(message: impl Into<String>) -> Self {
         Self::new(
@@ -322,6 +342,11 @@ impl ApiError {
     pub(super) fn into_envelope(self) -> Envelope {
         self.log();
         Envelope { error: self.0.body }
+    }
+
+    /// The status that it is sent with.
+    pub(super) fn status_code(&self) -> StatusCode {
+        self.0.status
     }
 
     #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What handlers take: a JSON body, a path segment, a query. Each refuses in the envelope.
 
+pub(super) mod query;
+
 use axum::{
     body::Bytes,
-    extract::{FromRequest, FromRequestParts, Path, Query, Request, rejection::QueryRejection},
-    http::{HeaderMap, header, request::Parts},
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header},
 };
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
@@ -59,39 +61,6 @@ impl<T: DeserializeOwned + Default> FromRequest<AppState> for ApiJsonOrNothing<T
         }
         check_text(&bytes)?;
         parse(&bytes).map(Self)
-    }
-}
-
-/// The one variable segment of a path, percent escapes undone.
-#[derive(Debug)]
-pub(super) struct PathText(pub(super) String);
-
-impl<S: Send + Sync> FromRequestParts<S> for PathText {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let path = Path::<String>::from_request_parts(parts, state).await;
-        path.map(|Path(text)| Self(text))
-            .map_err(|_| ApiError::not_found("thing of that name"))
-    }
-}
-
-/// A query string of the type's form; fields it does not know are refused.
-#[derive(Debug)]
-pub(super) struct ApiQuery<T>(pub(super) T);
-
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ApiQuery<T> {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
-        let query = Query::<T>::from_request_parts(parts, state).await;
-        query
-            .map(|Query(value)| Self(value))
-            .map_err(|rejection: QueryRejection| {
-                let text = rejection.body_text();
-                let reason = text.rsplit(": ").next().unwrap_or(&text);
-                ApiError::invalid_value("", format!("the query string: {reason}"))
-            })
     }
 }
 
@@ -176,6 +145,11 @@ fn fault(error: &serde_path_to_error::Error<serde_json::Error>) -> ApiError {
     let inner = error.inner();
     let text = inner.to_string();
     match inner.classify() {
+        // The reader's words for half of a surrogate pair name neither the fault nor its cure.
+        Category::Syntax if text.contains("hex escape") => ApiError::invalid_json(format!(
+            "the body is not valid JSON: a `\\u` escape is cut short or half of a surrogate pair; send the character \
+             itself as UTF-8, or both halves ({text})"
+        )),
         Category::Io | Category::Syntax | Category::Eof => {
             ApiError::invalid_json(format!("the body is not valid JSON: {text}"))
         }

@@ -1,12 +1,12 @@
-//! The OpenAPI document. Paths and shapes come from the handlers and the wire types; the table of routes is
-//! [`super::routes_of_the_api`].
+//! The OpenAPI document. Paths and shapes come from the handlers and the wire types, what the layers add from
+//! [`contract`]; the table of routes is [`super::routes_of_the_api`].
 
-use utoipa::{
-    Modify, OpenApi,
-    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
-};
+mod contract;
+
+use utoipa::OpenApi;
 
 use super::{
+    Options,
     error::{Envelope, EnvelopeBody},
     routes::models,
     wire::{
@@ -25,35 +25,34 @@ use super::{
         description = "A self-hosted agent server that speaks the OpenAI API. Every route also answers without \
                        `/v1`, and every error has the same envelope."
     ),
-    modifiers(&Keys),
-    security(("key" = [])),
     paths(models::show),
     components(schemas(
-        ChatCompletionChunk, Envelope, EnvelopeBody, Function, StreamOptions, Tool, WireCall, WireFunctionCall,
+        ChatCompletionChunk,
+        Envelope,
+        EnvelopeBody,
+        Function,
+        StreamOptions,
+        Tool,
+        WireCall,
+        WireFunctionCall,
         WireMessage
     ))
 )]
 pub(super) struct Document;
 
-struct Keys;
-
-impl Modify for Keys {
-    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        let bearer = HttpBuilder::new()
-            .scheme(HttpAuthScheme::Bearer)
-            .bearer_format("tg_…")
-            .build();
-        document
-            .components
-            .get_or_insert_with(utoipa::openapi::Components::new)
-            .add_security_scheme("key", SecurityScheme::Http(bearer));
-    }
+/// The document as JSON text, for a daemon with the settings' defaults.
+pub fn document() -> String {
+    describe(&Options::default())
 }
 
 /// The document as JSON text.
-pub fn document() -> String {
+pub(super) fn describe(options: &Options) -> String {
     let (_, document) = super::routes_of_the_api().split_for_parts();
-    document.to_pretty_json().unwrap_or_else(|error| {
+    let text = serde_json::to_value(document).and_then(|mut document| {
+        contract::complete(&mut document, options);
+        serde_json::to_string_pretty(&document)
+    });
+    text.unwrap_or_else(|error| {
         tracing::error!(%error, "the OpenAPI document cannot be written");
         "{}".to_owned()
     })

@@ -25,7 +25,7 @@ pub struct Options {
     /// How long a request head may take to arrive, in milliseconds; also how long a connection may idle.
     pub header_timeout_ms: u64,
     /// How long a client may take none of the bytes that wait for it, in milliseconds; then its connection is
-    /// closed.
+    /// closed, of HTTP/2 the stream alone.
     pub write_timeout_ms: u64,
     /// Connections open at once; above it a connection is answered 503 and closed.
     pub connections_max: usize,

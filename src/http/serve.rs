@@ -4,20 +4,24 @@
 //! front door needs all three. The loop owns every connection task and returns when they have ended.
 
 mod head;
+mod pace;
+mod reason;
 mod stall;
+mod watched;
 
-use std::{convert::Infallible, future, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, future, io, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
     body::Body,
     extract::Request,
-    http::{HeaderValue, Version, header},
-    response::{IntoResponse as _, Response},
+    http::{HeaderMap, HeaderValue, Uri, Version, header},
+    response::Response,
 };
+use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper_util::{
-    rt::{TokioExecutor, TokioIo, TokioTimer},
+    rt::{TokioIo, TokioTimer},
     server::conn::auto,
 };
 use tokio::{
@@ -26,12 +30,14 @@ use tokio::{
     time,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tower::{Service, ServiceExt as _};
+use tower::ServiceExt as _;
 use tracing::{debug, warn};
 
-use super::{Options, error::ApiError};
-use head::{Verdict, Watch, Watched};
+use super::{Options, error::ApiError, refused};
+use head::{Verdict, Watch};
+use pace::Streams;
 use stall::Stall;
+use watched::Watched;
 
 /// Header fields of one request; more are answered 431.
 const HEADERS_MAX: usize = 64;
@@ -39,8 +45,11 @@ const HEADERS_MAX: usize = 64;
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Streams that one HTTP/2 connection may have open at once.
 const H2_STREAMS_MAX: u32 = 128;
-/// Bytes of one decoded HTTP/2 header list.
-const H2_HEADERS_BYTES_MAX: u32 = 64 << 10;
+/// Bytes of one decoded HTTP/2 header list; a longer one is refused by the protocol, without a body. Above
+/// [`HEAD_BYTES_MAX`], so that there is room to say why.
+const H2_HEADERS_BYTES_MAX: u32 = 128 << 10;
+/// What each field of an HTTP/2 header list counts besides its text (RFC 9113, section 10.5.1).
+const H2_FIELD_BYTES: usize = 32;
 /// How often an HTTP/2 peer is asked whether it is still there, and how long it may take to say so.
 const H2_PING: Duration = Duration::from_secs(20);
 /// How long to wait after a failed `accept`: it fails for lack of file handles, and those come back with time.
@@ -63,13 +72,13 @@ pub async fn run(
 ) -> usize {
     let door = Door {
         permits: Arc::new(Semaphore::new(permits(options))),
-        builder: builder(options),
         router,
         head_timeout: options.header_timeout(),
         write_timeout: options.write_timeout(),
         shutdown: shutdown.clone(),
         kill: CancellationToken::new(),
         connections: TaskTracker::new(),
+        streams: TaskTracker::new(),
     };
     loop {
         let accepted = tokio::select! {
@@ -132,12 +141,12 @@ fn is_of_the_peer(error: &io::Error) -> bool {
     )
 }
 
-fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+fn builder(streams: Streams, head_timeout: Duration) -> auto::Builder<Streams> {
+    let mut builder = auto::Builder::new(streams);
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(options.header_timeout())
+        .header_read_timeout(head_timeout)
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .keep_alive(true);
@@ -154,7 +163,6 @@ fn builder(options: &Options) -> auto::Builder<TokioExecutor> {
 /// What every connection needs.
 struct Door {
     permits: Arc<Semaphore>,
-    builder: auto::Builder<TokioExecutor>,
     router: Router,
     head_timeout: Duration,
     write_timeout: Duration,
@@ -162,6 +170,8 @@ struct Door {
     /// Closes what the drain deadline left open.
     kill: CancellationToken,
     connections: TaskTracker,
+    /// The streams of HTTP/2 connections; they end with them.
+    streams: TaskTracker,
 }
 
 impl Door {
@@ -178,11 +188,12 @@ impl Door {
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, "TCP_NODELAY could not be set");
         }
-        let stream = Watched::new(stream, Watch::default(), Stall::new(self.write_timeout));
+        let stall = Stall::new(self.write_timeout);
+        let stream = Watched::new(stream, Watch::default(), stall, self.router.clone());
         self.connections.spawn(connection(
             stream,
             permit,
-            self.builder.clone(),
+            Streams::new(self.streams.clone(), self.write_timeout),
             self.router.clone(),
             self.head_timeout,
             self.shutdown.clone(),
@@ -192,16 +203,18 @@ impl Door {
 
     async fn drain(self, deadline: Duration) -> usize {
         self.connections.close();
-        if time::timeout(deadline, self.connections.wait()).await.is_ok() {
-            return 0;
+        self.streams.close();
+        let mut left = 0;
+        if time::timeout(deadline, self.connections.wait()).await.is_err() {
+            left = self.connections.len();
+            warn!(
+                connections = left,
+                "closing connections that outlived the drain time"
+            );
+            self.kill.cancel();
+            self.connections.wait().await;
         }
-        let left = self.connections.len();
-        warn!(
-            connections = left,
-            "closing connections that outlived the drain time"
-        );
-        self.kill.cancel();
-        self.connections.wait().await;
+        self.streams.wait().await;
         left
     }
 }
@@ -210,7 +223,7 @@ impl Door {
 async fn connection(
     stream: Watched<TcpStream>,
     permit: OwnedSemaphorePermit,
-    builder: auto::Builder<TokioExecutor>,
+    streams: Streams,
     router: Router,
     head_timeout: Duration,
     shutdown: CancellationToken,
@@ -223,13 +236,19 @@ async fn connection(
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         seen.cancel();
         let turn = Turn::of(&request, &watch);
+        if matches!(turn, Turn::Refuse(_)) {
+            watch.refuse();
+        }
         answer(router.clone(), request, turn)
     });
+    let idle = streams.clone().idle(head_timeout);
+    let builder = builder(streams.clone(), head_timeout);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
     let silent = silence(first_head, head_timeout);
-    tokio::pin!(silent);
-    let mut stopping = false;
+    tokio::pin!(connection, silent, idle);
+    // Asked to end when the daemon stops, and when an HTTP/2 peer has had no stream for long; it gets as much
+    // time again for its goodbye.
+    let (mut ending, mut goodbye) = (false, pin!(future::pending().left_future()));
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -238,10 +257,16 @@ async fn connection(
                 }
                 return;
             }
-            () = shutdown.cancelled(), if !stopping => {
-                stopping = true;
+            () = shutdown.cancelled(), if !ending => {
+                ending = true;
                 connection.as_mut().graceful_shutdown();
             }
+            () = idle.as_mut(), if !ending => {
+                ending = true;
+                connection.as_mut().graceful_shutdown();
+                goodbye.set(streams.clone().quiet(head_timeout).right_future());
+            }
+            () = goodbye.as_mut() => return,
             () = silent.as_mut() => return,
             () = kill.cancelled() => return,
         }
@@ -257,7 +282,7 @@ async fn silence(first_head: CancellationToken, head_timeout: Duration) {
 }
 
 /// What becomes of a request and of its connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Turn {
     /// It is served.
     Serve,
@@ -265,45 +290,74 @@ enum Turn {
     /// begins, is not followed.
     ServeAsLast,
     /// It is refused, and what follows is not read.
-    Refuse,
+    Refuse(ApiError),
 }
 
 impl Turn {
     fn of(request: &Request<Incoming>, watch: &Watch) -> Self {
         if request.version() >= Version::HTTP_2 {
             watch.end();
-            return Self::Serve;
+            return h2_head_fault(request.uri(), request.headers()).map_or(Self::Serve, Self::Refuse);
         }
+        let framing = framing_fault(request.headers(), watch);
         let body_bytes = request.body().size_hint().exact();
-        match watch.take(body_bytes) {
-            Verdict::Unsound => Self::Refuse,
+        let verdict = watch.take(body_bytes);
+        if let Some(fault) = framing {
+            return Self::Refuse(fault);
+        }
+        match verdict {
+            Verdict::Unsound => Self::Refuse(ApiError::bad_head(
+                "the lines of a request head end with CR LF; here is a line feed alone",
+            )),
             Verdict::Sound if body_bytes.is_none() => Self::ServeAsLast,
             Verdict::Sound => Self::Serve,
         }
     }
 }
 
-async fn answer(router: Router, request: Request<Incoming>, turn: Turn) -> Result<Response, Infallible> {
-    let mut response = match turn {
-        Turn::Serve | Turn::ServeAsLast => {
-            let mut service = router.into_service::<Body>();
-            let service = service.ready().await?;
-            service.call(request.map(Body::new)).await?
-        }
-        Turn::Refuse => {
-            debug!("a request head with a bare line feed was refused");
-            ApiError::bad_head("the lines of a request head end with CR LF; here is a line feed alone")
-                .into_response()
-        }
-    };
-    match turn {
-        Turn::Serve => {}
-        Turn::ServeAsLast | Turn::Refuse => {
-            let headers = response.headers_mut();
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
-        }
+/// What a proxy in front may read otherwise than hyper (RFC 9112, section 6.1): codings under the chunks, which
+/// are not undone here, and a length beside them.
+fn framing_fault(headers: &HeaderMap, watch: &Watch) -> Option<ApiError> {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let coding = codings.next()?;
+    if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        return Some(ApiError::bad_head(reason::CHUNKED_ALONE));
     }
-    Ok(response)
+    // Hyper drops the length out of the headers; the bytes still have it.
+    reason::names_length(&watch.unread().head).then(|| {
+        ApiError::bad_head("a request has either Transfer-Encoding or Content-Length, and here are both")
+    })
+}
+
+/// The bounds of a head that hyper holds for HTTP/1 alone.
+fn h2_head_fault(uri: &Uri, headers: &HeaderMap) -> Option<ApiError> {
+    if headers.len() > HEADERS_MAX {
+        return Some(reason::too_many_fields());
+    }
+    let address = uri.path().len() + uri.query().map_or(0, str::len);
+    let fields = headers.iter();
+    let bytes = fields.fold(address, |sum, (name, value)| {
+        sum + name.as_str().len() + value.len() + H2_FIELD_BYTES
+    });
+    (bytes > HEAD_BYTES_MAX).then(reason::too_many_bytes)
+}
+
+async fn answer(router: Router, request: Request<Incoming>, turn: Turn) -> Result<Response, Infallible> {
+    let close = |mut response: Response| {
+        let headers = response.headers_mut();
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response
+    };
+    let response = match turn {
+        Turn::Serve => served(router, request).await?,
+        Turn::ServeAsLast => close(served(router, request).await?),
+        Turn::Refuse(error) => close(refused::answer(router, error).await?),
+    };
+    Ok(response.map(pace::paced))
+}
+
+async fn served(router: Router, request: Request<Incoming>) -> Result<Response, Infallible> {
+    router.oneshot(request.map(Body::new)).await
 }
 
 #[cfg(test)]

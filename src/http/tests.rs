@@ -1,7 +1,7 @@
 mod admin;
 mod bodies;
 mod front_door;
-mod memory;
+mod outside;
 mod support;
 
 use serde_json::Value;
@@ -173,11 +173,11 @@ async fn every_refusal_has_the_envelope() {
         ("POST", chat, "{}", 400, "missing_required_parameter"),
         ("POST", chat, &"x".repeat(1001), 413, "request_too_large"),
         ("GET", "/v1/models/nope", "", 404, "model_not_found"),
-        ("GET", "/v1/models/%ff", "", 404, "not_found"),
-        ("GET", "/v1/runs/..%2f..%2fetc", "", 404, "not_found"),
-        ("GET", "/v1/runs/..", "", 404, "not_found"),
+        ("GET", "/v1/models/%ff", "", 400, "invalid_value"),
+        ("GET", "/v1/runs/..%2f..%2fetc", "", 400, "invalid_value"),
+        ("GET", "/v1/runs/..", "", 400, "invalid_value"),
         ("GET", "/v1/admin/keys?limit=0", "", 400, "invalid_value"),
-        ("GET", "/v1/admin/keys?limt=1", "", 400, "invalid_value"),
+        ("GET", "/v1/admin/keys?limt=1", "", 400, "unknown_parameter"),
         (
             "POST",
             "/v1/admin/keys",
@@ -222,10 +222,12 @@ async fn a_key_opens_only_what_it_may_and_only_while_it_may() {
     let narrow = server
         .add_key(|policy| policy.models = Some(vec!["org/parrot:1".into()]))
         .await;
-    server
-        .memory
-        .spent
-        .store(10, std::sync::atomic::Ordering::Relaxed);
+    let ten = tidegate_core::usage::Usage {
+        input_tokens: 6,
+        output_tokens: 4,
+        ..Default::default()
+    };
+    server.spend(&spent, ten);
     let stranger = PlainKey::new(chat_only.expose().replace("tg_", "tx_"));
     let table = [
         (&stranger, "POST", chat, 401, "invalid_api_key"),

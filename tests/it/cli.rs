@@ -2,5 +2,7 @@
 
 mod config;
 mod doctor;
+mod documents;
 mod first_run;
 mod keys;
+mod settings;

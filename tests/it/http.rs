@@ -3,11 +3,13 @@
 mod admin;
 mod auth;
 mod browser;
+mod document;
 mod envelope;
 mod fields;
 mod keys;
 mod models;
 mod no_model;
+mod refusals;
 mod secrecy;
 mod settings;
 mod stopping;

@@ -31,6 +31,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("governor", &["root"]),
     ("clap", &["root"]),
     ("sqlx", &["store"]),
+    ("rusqlite", &["store"]),
     ("reqwest", &["io"]),
     ("rustix", &["io", "store"]),
 ];

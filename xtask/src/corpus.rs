@@ -1,5 +1,9 @@
 //! `cargo xtask corpus FILE`: hostile and odd requests against a real daemon, and what must come of them.
 //!
+//! Without more it starts a daemon of its own, with a scripted model server behind it. With `--url` and `--key`
+//! it puts the file to a daemon that runs already: lines that need the scripted model are left out there, too,
+//! and checks that look into the process or its folder are listed as not seen.
+//!
 //! A file holds one JSON object a line: what is sent (`input`, read in [`form`]), what must happen (`expect`,
 //! `accept`), and what to look at besides (`check`, judged in [`judge`]). Three numbers a kind come out, and
 //! none is averaged into another: things let through that should not be, refusals that are softer than asked
@@ -10,6 +14,7 @@ mod drive;
 mod fill;
 mod form;
 mod judge;
+mod target;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,6 +27,7 @@ use serde_json::{Map, Value};
 use crate::suites::Count;
 use drive::Bench;
 use form::Input;
+use target::Target;
 
 /// The share of good requests outside the core that must be served.
 const WIDE_SHARE_MIN: f64 = 0.95;
@@ -89,49 +95,44 @@ struct Tally {
 struct Verdict {
     outcome: Outcome,
     failures: Vec<String>,
+    /// Checks of names that are not known.
     unchecked: Vec<String>,
+    /// Checks that cannot be looked at from outside of the daemon.
+    unseen: Vec<String>,
+}
+
+/// Where a daemon runs already, and what opens it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// `http://HOST:PORT`.
+    pub(crate) url: String,
+    /// A key; with the scope `admin` every route can be asked.
+    pub(crate) key: String,
 }
 
 /// Runs a corpus and prints its table; the counts are lines that held and lines that did not.
-pub(crate) fn run(file: &Path) -> Result<Count> {
+pub(crate) fn run(file: &Path, place: Option<&Place>) -> Result<Count> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let cases = parse(&text)?;
-    let mut bench = Bench::start()?;
+    let target = match place {
+        Some(place) => Target::find(&place.url, &place.key)?,
+        None => Target::start()?,
+    };
+    let mut bench = Bench::new(target);
     let begin = Instant::now();
-    let (mut tallies, mut stretch) = (BTreeMap::<String, Tally>::new(), Tally::default());
-    let (mut skipped, mut wrong, mut notes) = (Vec::new(), Vec::new(), Vec::new());
-    let mut count = Count::default();
+    let mut report = Report::default();
     for case in &cases {
-        let is_stretch = case.tier == Tier::Stretch;
-        let tally = if is_stretch {
-            &mut stretch
-        } else {
-            tallies.entry(case.kind.clone()).or_default()
-        };
-        tally.lines += 1;
-        let input = match Input::read(&case.input, &case.config) {
-            Ok(input) => input,
-            Err(reason) => {
-                tally.skipped += 1;
-                skipped.push(format!("{} {}: {reason}", case.id, case.why));
-                continue;
+        let input = Input::read(&case.input, &case.config).and_then(|input| {
+            bench
+                .lacks(&input)
+                .map_or(Ok(input), |reason| Err(reason.to_owned()))
+        });
+        match input {
+            Ok(input) => {
+                let verdict = bench.judge(case, &input)?;
+                report.add(case, &verdict);
             }
-        };
-        let verdict = bench.judge(case, &input)?;
-        let problems = tally.add(case, &verdict);
-        let lines = problems
-            .iter()
-            .map(|problem| format!("{} {} ({}): {problem}", case.id, case.kind, case.why));
-        let target = if is_stretch { &mut notes } else { &mut wrong };
-        target.extend(lines);
-        notes.extend(
-            verdict
-                .unchecked
-                .iter()
-                .map(|name| format!("{}: check `{name}` is not known", case.id)),
-        );
-        if !is_stretch {
-            count.add(problems.is_empty());
+            Err(reason) => report.leave_out(case, &reason),
         }
     }
     println!(
@@ -140,21 +141,82 @@ pub(crate) fn run(file: &Path) -> Result<Count> {
         cases.len(),
         begin.elapsed().as_secs_f64()
     );
-    print_table(&tallies, &stretch);
-    print_list("left out", &skipped);
-    print_list("noted", &notes);
-    print_list("WRONG", &wrong);
-    let wide = tallies.values().fold((0, 0), |sum, tally| {
-        (sum.0 + tally.allow_wide.0, sum.1 + tally.allow_wide.1)
-    });
-    if share(wide) < WIDE_SHARE_MIN {
-        println!(
-            "WRONG: only {:.0} % of the wide good requests were served",
-            share(wide) * 100.0
-        );
-        count.failed += 1;
+    Ok(report.print())
+}
+
+/// What came of all lines.
+#[derive(Debug, Default)]
+struct Report {
+    tallies: BTreeMap<String, Tally>,
+    stretch: Tally,
+    skipped: Vec<String>,
+    notes: Vec<String>,
+    wrong: Vec<String>,
+    /// How many lines have a check that could not be looked at, by its name.
+    unseen: BTreeMap<String, usize>,
+    count: Count,
+}
+
+impl Report {
+    fn tally(&mut self, case: &Case) -> &mut Tally {
+        let tally = if case.tier == Tier::Stretch {
+            &mut self.stretch
+        } else {
+            self.tallies.entry(case.kind.clone()).or_default()
+        };
+        tally.lines += 1;
+        tally
     }
-    Ok(count)
+
+    fn leave_out(&mut self, case: &Case, reason: &str) {
+        self.tally(case).skipped += 1;
+        self.skipped.push(format!("{} {}: {reason}", case.id, case.why));
+    }
+
+    fn add(&mut self, case: &Case, verdict: &Verdict) {
+        let is_stretch = case.tier == Tier::Stretch;
+        let problems = self.tally(case).add(case, verdict);
+        let lines = problems
+            .iter()
+            .map(|problem| format!("{} {} ({}): {problem}", case.id, case.kind, case.why));
+        let target = if is_stretch {
+            &mut self.notes
+        } else {
+            &mut self.wrong
+        };
+        target.extend(lines);
+        let unchecked = verdict.unchecked.iter();
+        self.notes
+            .extend(unchecked.map(|name| format!("{}: check `{name}` is not known", case.id)));
+        for name in &verdict.unseen {
+            *self.unseen.entry(name.clone()).or_default() += 1;
+        }
+        if !is_stretch {
+            self.count.add(problems.is_empty());
+        }
+    }
+
+    fn print(mut self) -> Count {
+        print_table(&self.tallies, &self.stretch);
+        print_list("left out", &self.skipped);
+        let unseen = self.unseen.iter();
+        let unseen =
+            unseen.map(|(name, lines)| format!("`{name}` of {lines} lines: it is seen only from inside"));
+        print_list("not seen", &unseen.collect::<Vec<_>>());
+        print_list("noted", &self.notes);
+        print_list("WRONG", &self.wrong);
+        let wide = self.tallies.values().fold((0, 0), |sum, tally| {
+            (sum.0 + tally.allow_wide.0, sum.1 + tally.allow_wide.1)
+        });
+        if share(wide) < WIDE_SHARE_MIN {
+            println!(
+                "WRONG: only {:.0} % of the wide good requests were served",
+                share(wide) * 100.0
+            );
+            self.count.failed += 1;
+        }
+        self.count
+    }
 }
 
 fn parse(text: &str) -> Result<Vec<Case>> {

@@ -64,10 +64,16 @@ enum Command {
         #[arg(long)]
         smoke: bool,
     },
-    /// Put a file of hostile requests to a running daemon
+    /// Put a file of hostile requests to a daemon: one of its own, or one that runs already
     Corpus {
         /// One JSON object a line, such as tests/corpora/http.jsonl
         file: PathBuf,
+        /// Where a daemon runs already, such as http://127.0.0.1:8088
+        #[arg(long, requires = "key")]
+        url: Option<String>,
+        /// A key of that daemon
+        #[arg(long, env = "TIDEGATE_KEY", hide_env_values = true)]
+        key: Option<String>,
     },
     /// Licences, sources and unused dependencies
     Audit,
@@ -114,9 +120,12 @@ fn run(command: Command) -> Result<bool> {
             suites::build_release()?;
             bench::run(smoke)
         }
-        Command::Corpus { file } => {
-            suites::build_release()?;
-            corpus::run(&file).map(|count| count.failed == 0)
+        Command::Corpus { file, url, key } => {
+            let place = url.zip(key).map(|(url, key)| corpus::Place { url, key });
+            if place.is_none() {
+                suites::build_release()?;
+            }
+            corpus::run(&file, place.as_ref()).map(|count| count.failed == 0)
         }
         Command::Audit => audit::run().map(|count| count.failed == 0),
         Command::Model { action } => model(action).map(|()| true),

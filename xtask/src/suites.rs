@@ -83,7 +83,7 @@ const SUITES: [Suite; 15] = [
     suite("release", Tier::Change, Needs::Nothing, release),
     suite("curl", Tier::Change, Needs::Release, smoke::run),
     suite("corpus", Tier::Change, Needs::Release, || {
-        corpus::run(&process::root().join(CORPUS))
+        corpus::run(&process::root().join(CORPUS), None)
     }),
     suite("sdk-python", Tier::Change, Needs::Release, sdk::python),
     suite("sdk-node", Tier::Change, Needs::Release, sdk::node),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    caller::{Mode, Scopes},
+    caller::{Mode, Scope, Scopes},
     clock::Timestamp,
     id::KeyId,
     secret::HashedKey,
@@ -91,5 +91,10 @@ impl KeyPolicy {
             on_disconnect: Disconnect::Cancel,
             metadata: BTreeMap::new(),
         }
+    }
+
+    /// Whether a key of this policy can administer keys at `now`: enabled, not expired, with the scope `admin`.
+    pub fn administers(&self, now: Timestamp) -> bool {
+        self.enabled && self.scopes.contains(&Scope::Admin) && self.expires_at.is_none_or(|end| now < end)
     }
 }

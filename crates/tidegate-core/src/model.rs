@@ -1,9 +1,16 @@
 //! What is said to a chat model, and what it answers. No wire format: an adapter translates.
 
-use std::time::Duration;
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 
 use crate::{
     error::{Fault, Retry},
@@ -11,6 +18,76 @@ use crate::{
     tool::ToolCall,
     usage::{Role, Usage},
 };
+
+/// A JSON Schema. Clones share it, and its text is written once however often it is sent: the server's tools go
+/// along with every question.
+#[derive(Clone)]
+pub struct Schema(Arc<SharedSchema>);
+
+struct SharedSchema {
+    value: Value,
+    text: OnceLock<Box<RawValue>>,
+}
+
+impl Schema {
+    /// The schema as a value.
+    pub fn value(&self) -> &Value {
+        &self.0.value
+    }
+
+    /// The schema as JSON text.
+    pub fn text(&self) -> &RawValue {
+        self.0.text.get_or_init(|| {
+            // A value always has a text; the empty schema, which allows everything, stands in for none.
+            to_raw_value(&self.0.value).unwrap_or_else(|_| RawValue::TRUE.to_owned())
+        })
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(value: Value) -> Self {
+        Self(Arc::new(SharedSchema {
+            value,
+            text: OnceLock::new(),
+        }))
+    }
+}
+
+impl fmt::Display for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text().get())
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value().fmt(f)
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.value() == other.value()
+    }
+}
+
+impl PartialEq<Value> for Schema {
+    fn eq(&self, other: &Value) -> bool {
+        self.value() == other
+    }
+}
+
+impl Serialize for Schema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::from)
+    }
+}
 
 /// A tool as a model sees it; the server's and the client's look alike here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,7 +97,7 @@ pub struct ToolSchema {
     /// What it does.
     pub description: String,
     /// JSON Schema of its arguments.
-    pub parameters: Value,
+    pub parameters: Schema,
     /// The wire's `strict` flag, where a client set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strict: Option<bool>,
@@ -137,6 +214,9 @@ pub enum FinishReason {
 /// The last event of a complete answer is [`ModelEvent::Finished`]; a stream without it has failed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelEvent {
+    /// Another model answers than the one that was asked, which could not be reached. Comes first, and once: what
+    /// follows is to be read as that model writes it.
+    AnsweredBy(ModelRef),
     /// Visible text.
     Text(String),
     /// Reasoning that the provider keeps apart.

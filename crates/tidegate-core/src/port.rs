@@ -8,7 +8,9 @@ mod model;
 mod operator;
 mod store;
 
-pub use ledger::{DayUsage, Ledger, LedgerError, Reservation, UsageRecord};
+pub use ledger::{DayUsage, Grant, Ledger, LedgerError, Need, Reservation, UsageRecord};
 pub use model::{ChatModel, Embedder, ModelStream};
 pub use operator::{FileFault, LineLog, OperatorFiles};
-pub use store::{HeldTurn, HeldTurnStore, KeyPage, KeyStore, PageRequest, PolicyChange, RunStore};
+pub use store::{
+    HeldTurn, HeldTurnStore, KeyPage, KeyRemoval, KeyStore, LastAdmin, PageRequest, PolicyChange, RunStore,
+};

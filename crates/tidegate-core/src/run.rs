@@ -117,7 +117,9 @@ pub struct Checkpoint {
     /// What stood before or behind.
     pub stage: Stage,
     /// Messages, pending calls and budgets spent: enough to go on in another process. `None` where it is
-    /// larger than the bound, or where the stage adds nothing to the one before.
+    /// larger than the bound, or where the stage adds nothing to the one before. A store reads two things of it,
+    /// to say what a run has cost that was cut off: `spent.usage_by_role`, a [`Usage`] by role, and
+    /// `asking_tokens`, about how many the model reads that is about to be asked.
     pub state: Option<Value>,
 }
 

@@ -30,7 +30,7 @@ use tidegate_core::{
     tool::{Arguments, Effect, ToolCall, ToolMode, ToolResult, ToolSpec},
 };
 use tidegate_engine::{
-    Engine, Options, Parts, RunEvent, RunRequest, hooks::Hooks, prompt, prompt::Composer, routing,
+    Engine, Lease, Options, Parts, RunEvent, RunRequest, hooks::Hooks, prompt, prompt::Composer, routing,
     routing::RoutingGate,
 };
 use tidegate_gate::{
@@ -294,6 +294,7 @@ fn request(calls: usize) -> Result<RunRequest, Box<dyn std::error::Error>> {
         stream: true,
         mode: None,
         on_disconnect: Disconnect::Cancel,
+        lease: Lease::default(),
     })
 }
 

@@ -233,7 +233,7 @@ async fn run(turn: &Turn, spec: &ToolSpec, call: Authorized<ToolCall>) -> ToolRe
 fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
     match spec.mode {
         ToolMode::Introspect => ToolResult::Ok {
-            text: turn.capability_report.clone(),
+            text: turn.capability_report(),
         },
         ToolMode::LastOutput => last_output(turn, call),
         ToolMode::ReadText

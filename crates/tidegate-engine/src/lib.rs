@@ -10,6 +10,7 @@
 //! Reading order: [`run`] opens and closes a turn, `prepare` makes it out of a request, `merge` is the one
 //! loop over waves, `planner` asks the model, `invoke` is the only path to a tool.
 
+mod allowance;
 mod budget;
 mod capabilities;
 mod emitter;
@@ -36,5 +37,5 @@ pub mod waves;
 
 pub use event::{Finished, Outcome, RunError, RunEvent};
 pub use options::Options;
-pub use request::RunRequest;
+pub use request::{Lease, RunRequest};
 pub use run::{Engine, Parts, Run, SECRECY_REFUSAL};

@@ -320,10 +320,10 @@ fn next_plan(turn: &mut Turn) -> Node {
     Node::Plan(Plan::Round)
 }
 
-/// A reply that met its token limit. Nothing in it is executed. Once, where it had said nothing and the client
-/// set no limit of its own, it is asked again with a note; else the cut is passed on as `length`.
+/// A reply that met its token limit. Nothing in it is executed. Once, where it had said nothing and neither the
+/// client nor its quota set the limit, it is asked again with a note; else the cut is passed on as `length`.
 async fn cut(turn: &mut Turn, plan: Plan, reply: Reply) -> Result<Vec<Node>, Ending> {
-    let own_limit = turn.request.sampling.tokens_max.is_some();
+    let own_limit = turn.request.sampling.tokens_max.is_some() || reply.is_shortened;
     if reply.text.is_empty() && !reply.shown && !own_limit && turn.counts.cut == 0 && turn.budget.has_round()
     {
         turn.counts.cut += 1;
@@ -332,6 +332,10 @@ async fn cut(turn: &mut Turn, plan: Plan, reply: Reply) -> Result<Vec<Node>, End
     }
     if !reply.shown && !reply.text.is_empty() {
         turn.emitter.show(reply.text).await;
+    } else if !reply.shown && reply.is_shortened {
+        turn.emitter
+            .show("[The answer was cut off before it said anything: little is left of this key's daily token quota.]".to_owned())
+            .await;
     } else if !reply.shown && !own_limit {
         turn.emitter
             .show("[The answer was cut off by the model's token limit before it said anything; raise `engine.answer_tokens_max` or ask for less.]".to_owned())
@@ -339,7 +343,11 @@ async fn cut(turn: &mut Turn, plan: Plan, reply: Reply) -> Result<Vec<Node>, End
     }
     Err(Ending::Finished {
         reason: FinishReason::Length,
-        outcome: Outcome::Truncated,
+        outcome: if reply.is_shortened {
+            Outcome::BudgetExceeded
+        } else {
+            Outcome::Truncated
+        },
     })
 }
 

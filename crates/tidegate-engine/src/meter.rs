@@ -3,15 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jiff::civil::Date;
 use tidegate_core::{
     message::{Message, Part},
-    model::ModelRequest,
-    port::{Ledger, Reservation, UsageRecord},
+    model::{ModelRef, ModelRequest, ToolSchema},
+    port::{Ledger, UsageRecord},
     usage::{Role, Usage},
 };
 
-use crate::turn::Turn;
+use crate::{allowance::Allowance, turn::Turn};
 
 /// Bytes of text that make about one token, where nobody counts for us.
 const BYTES_PER_TOKEN: usize = 4;
@@ -30,15 +29,15 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Starts the meter; `day` is the one the tokens were reserved on.
-    pub(crate) fn start(turn: &Turn, day: Date, prompt_tokens: u64, reservation: Reservation) -> Self {
+    /// Starts the meter of a call that was allowed this much.
+    pub(crate) fn start(turn: &Turn, allowance: &Allowance) -> Self {
         let engine = &turn.engine;
         Self {
             ledger: Arc::clone(engine.ledger()),
             cut: Arc::clone(&turn.cut_usage),
             record: Some(UsageRecord {
                 at: engine.now(),
-                day,
+                day: allowance.day,
                 key_id: turn.caller.key_id.clone(),
                 user: turn.caller.user.clone(),
                 run_id: turn.run_id.clone(),
@@ -46,9 +45,9 @@ impl Meter {
                 model: turn.model.name.clone(),
                 role: Role::Main,
                 usage: Usage::default(),
-                reservation: Some(reservation),
+                reservation: Some(allowance.reservation),
             }),
-            prompt_tokens,
+            prompt_tokens: allowance.prompt_tokens,
             heard_bytes: 0,
         }
     }
@@ -58,9 +57,20 @@ impl Meter {
         self.heard_bytes += bytes;
     }
 
-    /// Books the call: as reported, or estimated where the provider says nothing.
+    /// Notes that another model answers than the one that was asked.
+    pub(crate) fn answered_by(&mut self, model: &ModelRef) {
+        if let Some(record) = &mut self.record {
+            record.provider.clone_from(&model.provider);
+            record.model.clone_from(&model.name);
+        }
+    }
+
+    /// Books the call: as reported, or estimated where the provider says nothing, or nothing of the prompt.
     pub(crate) fn settle(mut self, reported: Option<Usage>) -> Usage {
-        let usage = reported.unwrap_or_else(|| self.estimate());
+        let mut usage = reported.unwrap_or_else(|| self.estimate());
+        if usage.estimated && usage.input_tokens == 0 {
+            usage.input_tokens = self.prompt_tokens;
+        }
         self.book(usage);
         usage
     }
@@ -94,34 +104,103 @@ impl Drop for Meter {
 
 /// About how many tokens a request has.
 pub(crate) fn estimate_prompt_tokens(request: &ModelRequest) -> u64 {
-    let tools: usize = request
-        .tools
-        .iter()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.to_string().len())
-        .sum();
-    let messages: usize = request.messages.iter().map(message_bytes).sum();
-    ((request.system.len() + tools + messages).div_ceil(BYTES_PER_TOKEN)) as u64
+    Size::of(&request.messages).tokens(&request.system, &request.tools)
 }
 
-fn message_bytes(message: &Message) -> usize {
-    match message {
-        Message::Human { parts, .. } => parts
-            .iter()
-            .map(|part| match part {
-                Part::Text { text } => text.len(),
-                Part::Image { .. } | Part::Audio { .. } | Part::File { .. } => PART_TOKENS * BYTES_PER_TOKEN,
-            })
-            .sum(),
-        Message::Assistant { text, calls } => {
-            text.len()
-                + calls
-                    .iter()
-                    .map(|call| call.name.len() + call.arguments.to_json().len())
-                    .sum::<usize>()
+/// How much there is of some messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Size {
+    /// Bytes of text, names and arguments.
+    text_bytes: usize,
+    /// Pictures and other parts that are no text.
+    attachments: usize,
+    /// Their bytes.
+    attachment_bytes: usize,
+}
+
+impl Size {
+    /// The size of messages.
+    pub(crate) fn of<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
+        let mut size = Self::default();
+        for message in messages {
+            size.add(message);
         }
-        Message::ClientSystem { text }
-        | Message::Tool { text, .. }
-        | Message::Harness { text, .. }
-        | Message::Recalled { text } => text.len(),
+        size
+    }
+
+    /// About how many bytes they take when they are written down.
+    pub(crate) fn bytes(self) -> usize {
+        self.text_bytes + self.attachment_bytes
+    }
+
+    /// About how many tokens a model reads with these messages, a system prompt and tools.
+    pub(crate) fn tokens(self, system: &str, tools: &[ToolSchema]) -> u64 {
+        let tools: usize = tools
+            .iter()
+            .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.text().get().len())
+            .sum();
+        let text = (system.len() + tools + self.text_bytes).div_ceil(BYTES_PER_TOKEN);
+        (text + self.attachments * PART_TOKENS) as u64
+    }
+
+    fn add(&mut self, message: &Message) {
+        match message {
+            Message::Human { parts, .. } => {
+                for part in parts {
+                    self.add_part(part);
+                }
+            }
+            Message::Assistant { text, calls } => {
+                self.text_bytes += text.len();
+                for call in calls {
+                    self.text_bytes += call.name.len() + call.arguments.to_json().len();
+                }
+            }
+            Message::ClientSystem { text }
+            | Message::Tool { text, .. }
+            | Message::Harness { text, .. }
+            | Message::Recalled { text } => self.text_bytes += text.len(),
+        }
+    }
+
+    fn add_part(&mut self, part: &Part) {
+        let bytes = match part {
+            Part::Text { text } => {
+                self.text_bytes += text.len();
+                return;
+            }
+            Part::Image { url, .. } => url.len(),
+            Part::Audio { data, .. } => data.len(),
+            Part::File { file } => file.to_string().len(),
+        };
+        self.attachments += 1;
+        self.attachment_bytes += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attachment_has_many_bytes_and_few_tokens() {
+        let messages = [
+            Message::human("12345678"),
+            Message::Human {
+                parts: vec![
+                    Part::Text {
+                        text: "1234".to_owned(),
+                    },
+                    Part::Image {
+                        url: "x".repeat(100_000),
+                        detail: None,
+                    },
+                ],
+                name: None,
+            },
+        ];
+        let size = Size::of(&messages);
+        assert_eq!(size.bytes(), 100_012);
+        assert_eq!(size.tokens("1234", &[]), 4 + PART_TOKENS as u64);
     }
 }

@@ -30,6 +30,9 @@ pub struct Options {
     pub checkpoint_bytes_max: usize,
     /// Answer tokens asked of the model where the client names no number; 0 leaves it to the model's server.
     pub answer_tokens_max: u64,
+    /// Answer tokens of a call of a key with a daily quota where neither the client nor `answer_tokens_max` bounds
+    /// them: what may be spent must be reserved, so it must be bounded.
+    pub quota_answer_tokens_max: u64,
     /// How long server calls of a mixed turn wait for the client's answer, in seconds.
     pub held_turn_s: u64,
 }
@@ -48,6 +51,7 @@ impl Default for Options {
             turns_per_key_max: 16,
             checkpoint_bytes_max: 1 << 20,
             answer_tokens_max: 0,
+            quota_answer_tokens_max: 8192,
             held_turn_s: 3600,
         }
     }

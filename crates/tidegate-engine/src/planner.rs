@@ -3,20 +3,20 @@
 use std::collections::HashSet;
 
 use futures_util::StreamExt;
-use jiff::civil::Date;
 use tidegate_core::{
     message::Message,
     model::{FinishReason, ModelError, ModelEvent, ModelRequest, ToolChoice},
-    port::{LedgerError, ModelStream, Reservation},
+    port::ModelStream,
     run::Stage,
     tool::ToolCall,
     usage::{Role, Usage},
 };
 
 use crate::{
+    allowance,
     event::{RunError, RunEvent},
     graph::Plan,
-    meter::{Meter, estimate_prompt_tokens},
+    meter::Meter,
     parse::{Dialect, DisplayFilter, Parsed, Visible, parse_calls, strip_markup, strip_reasoning},
     turn::Turn,
 };
@@ -41,6 +41,8 @@ pub(crate) struct Reply {
     pub(crate) failure: Option<RunError>,
     /// Whether any of this reply's text has been shown.
     pub(crate) shown: bool,
+    /// Whether the day's quota left it less room than it would have had.
+    pub(crate) is_shortened: bool,
 }
 
 impl Reply {
@@ -53,21 +55,20 @@ impl Reply {
             usage: Usage::default(),
             failure: Some(failure),
             shown: false,
+            is_shortened: false,
         }
     }
 }
 
 /// Asks the model once. Works on the turn as it stands and changes nothing in it; the caller merges the reply.
 pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
-    let request = request(turn, plan);
-    let prompt_tokens = estimate_prompt_tokens(&request);
-    let day = turn.engine.today();
-    let reservation = match reserve(turn, day, prompt_tokens).await {
-        Ok(reservation) => reservation,
+    let mut request = request(turn, plan);
+    let allowance = match allowance::reserve(turn, &mut request).await {
+        Ok(allowance) => allowance,
         Err(failure) => return Reply::failed(failure),
     };
     // What is reserved is booked on every way out of here, so that it holds up no other call of the key.
-    let mut meter = Meter::start(turn, day, prompt_tokens, reservation);
+    let mut meter = Meter::start(turn, &allowance);
     let round = turn.budget.spent().rounds + 1;
     // The first checkpoint was written when the run was opened.
     if round > 1
@@ -77,8 +78,13 @@ pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
         return Reply::failed(failure);
     }
     let silent = plan == Plan::Round && turn.formats_apart();
-    // The journal is opened beside the first call; nothing of an answer is shown before both are there.
-    let (opened, asked) = tokio::join!(turn.opened.clone(), turn.engine.model().ask(request));
+    // The journal is opened beside the first call; nothing of an answer is shown before both are there. The
+    // question goes out first: the model works on it while the journal is written.
+    let opening = async {
+        tokio::task::yield_now().await;
+        turn.opened.clone().await
+    };
+    let (asked, opened) = tokio::join!(biased; turn.engine.model().ask(request), opening);
     if let Err(failure) = opened {
         return Reply::failed(failure);
     }
@@ -91,7 +97,10 @@ pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
         }
     };
     let heard = Listener::new(turn, silent).listen(stream, &mut meter).await;
-    finish(turn, plan, heard, meter)
+    Reply {
+        is_shortened: allowance.is_shortened,
+        ..finish(turn, plan, heard, meter)
+    }
 }
 
 /// One place decides what a model is asked.
@@ -128,23 +137,10 @@ fn request(turn: &Turn, plan: Plan) -> ModelRequest {
     }
 }
 
-async fn reserve(turn: &Turn, day: Date, estimate_tokens: u64) -> Result<Reservation, RunError> {
-    let engine = &turn.engine;
-    let (key_id, limit) = (&turn.caller.key_id, turn.caller.tokens_per_day);
-    match engine.ledger().reserve(key_id, day, limit, estimate_tokens).await {
-        Ok(reservation) => Ok(reservation),
-        Err(LedgerError::QuotaSpent { limit_tokens }) => Err(RunError::QuotaSpent {
-            limit_tokens,
-            retry_after_s: engine.seconds_left_today(),
-        }),
-        Err(LedgerError::Store(error)) => Err(error.into()),
-    }
-}
-
 /// A model that calls tools natively streams its words unchanged but for reasoning; what another writes may be
 /// the start of a call, and is held back until that is clear.
-fn visible(turn: &Turn) -> Visible {
-    if turn.model.native_tools {
+fn visible(turn: &Turn, native_tools: bool) -> Visible {
+    if native_tools {
         return Visible::AllButReasoning;
     }
     let names = turn.server.keys().chain(&turn.client).cloned().collect();
@@ -162,6 +158,8 @@ struct Heard {
     end: Option<(FinishReason, Option<Usage>)>,
     error: Option<ModelError>,
     shown: bool,
+    /// Whether the model that answered calls tools natively.
+    native_tools: bool,
 }
 
 /// Listens to one model stream and shows its text.
@@ -183,14 +181,20 @@ impl<'a> Listener<'a> {
                 end: None,
                 error: None,
                 shown: false,
+                native_tools: turn.model.native_tools,
             },
         }
     }
 
     async fn listen(mut self, mut stream: ModelStream, meter: &mut Meter) -> Heard {
-        let mut filter = DisplayFilter::new(visible(self.turn));
+        let mut filter = DisplayFilter::new(visible(self.turn, self.heard.native_tools));
         while let Some(event) = stream.next().await {
             match event {
+                Ok(ModelEvent::AnsweredBy(model)) => {
+                    meter.answered_by(&model);
+                    self.heard.native_tools = model.native_tools;
+                    filter = DisplayFilter::new(visible(self.turn, model.native_tools));
+                }
                 Ok(ModelEvent::Text(text)) => {
                     meter.heard(text.len());
                     self.heard.raw.push_str(&text);
@@ -250,7 +254,7 @@ fn finish(turn: &Turn, plan: Plan, heard: Heard, meter: Meter) -> Reply {
     let usage = meter.settle(reported);
     let mut text = strip_reasoning(&heard.raw);
     let (mut calls, mut unknown) = (heard.calls, Vec::new());
-    if !turn.model.native_tools {
+    if !heard.native_tools {
         let known = |name: &str| turn.server.contains_key(name) || turn.client.contains(name);
         match parse_calls(&text, &known, Dialect::default()) {
             Parsed::Calls(found) => calls.extend(found.into_iter().map(|call| ToolCall {
@@ -281,6 +285,7 @@ fn finish(turn: &Turn, plan: Plan, heard: Heard, meter: Meter) -> Reply {
         usage,
         failure: heard.error.map(RunError::Model),
         shown: heard.shown,
+        is_shortened: false,
     }
 }
 

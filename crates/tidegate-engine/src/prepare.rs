@@ -64,7 +64,7 @@ pub(crate) async fn turn(
         .iter()
         .map(|tool| tool.name.clone())
         .collect();
-    let offered = offered(&request, &scene);
+    let offered = offered(engine, &request, &scene);
     check_choice(&request.tool_choice, &offered)?;
     let caller = Arc::new(request.caller.clone());
     let mode = engine.mode_of(&caller, request.mode);
@@ -96,7 +96,6 @@ pub(crate) async fn turn(
         counts: Counts::default(),
         effects_in_flight: AtomicUsize::new(0),
         cut_usage: Arc::default(),
-        capability_report: scene.report,
         opened: future::ready(Ok(())).boxed().shared(),
         engine: Arc::clone(engine),
         request,
@@ -169,7 +168,6 @@ struct Scene {
     prompt: Prompt,
     routing: routing::Decision,
     server: Vec<Arc<ToolSpec>>,
-    report: String,
 }
 
 /// Routes, then composes: the answer of the routing gate decides what the prompt says about tools.
@@ -200,7 +198,7 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
         options: engine.options(),
         gate_hooks: engine.hooks().gates.len(),
     };
-    // A question about the agent is answered from what is on the disk now; otherwise composing has just read it.
+    // A question about the agent is answered from what is on the disk now.
     let report = if routing.about_agent {
         Some(capabilities::report(subject(&allowed), &composer.skills_now()))
     } else {
@@ -233,7 +231,6 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
     let prompt = composer
         .compose(&input)
         .map_err(|fault| RunError::Prompt(fault.to_string()))?;
-    let report = report.unwrap_or_else(|| capabilities::report(subject(&allowed), &composer.skills()));
     if let Some(narrowed) = prompt.skill.as_ref().and_then(|skill| skill.tools.as_ref()) {
         server.retain(|spec| spec.mode.is_control() || narrowed.contains(&spec.name));
     }
@@ -241,13 +238,12 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
         prompt,
         routing,
         server,
-        report,
     })
 }
 
 /// The client's tools first, then the server's. A question about the agent itself is answered without any,
 /// unless the client insists on a call.
-fn offered(request: &RunRequest, scene: &Scene) -> Vec<ToolSchema> {
+fn offered(engine: &Engine, request: &RunRequest, scene: &Scene) -> Vec<ToolSchema> {
     let insists = match request.tool_choice {
         ToolChoice::Required | ToolChoice::Named(_) => true,
         ToolChoice::Auto | ToolChoice::None => false,
@@ -257,12 +253,7 @@ fn offered(request: &RunRequest, scene: &Scene) -> Vec<ToolSchema> {
         .iter()
         .filter(|_| !scene.routing.about_agent || insists)
         .cloned();
-    let server = scene.server.iter().map(|spec| ToolSchema {
-        name: spec.name.clone(),
-        description: spec.description.clone(),
-        parameters: spec.parameters_schema(),
-        strict: None,
-    });
+    let server = scene.server.iter().map(|spec| engine.schema_of(spec));
     client.chain(server).collect()
 }
 

@@ -2,8 +2,9 @@
 //!
 //! The parts stand in a fixed order and say where they come from, because they differ in authority: the
 //! operator's instructions first, then one skill, what can be done here, notes that were recalled, what the calling
-//! application asks for, and the date. Nothing is cached but the last good version of each file, which is served
-//! only while the present one cannot be used.
+//! application asks for, and the date. Every file is read for every prompt; what was made of
+//! its text is kept for as long as the text is the same, and the last good version is served while the present one
+//! cannot be used.
 
 pub(crate) mod kept;
 pub mod secrecy;
@@ -162,17 +163,18 @@ impl Prompt {
 /// What is read from disk for one prompt.
 #[derive(Debug)]
 struct Sources {
-    agent: String,
-    skills: Vec<Skill>,
+    agent: Arc<String>,
+    skills: Vec<Arc<Skill>>,
 }
 
 /// The half that reads; shared with blocking threads.
 #[derive(Debug)]
 struct Reader {
-    kept: KeptFiles,
+    agent: KeptFiles<String>,
+    skill: KeptFiles<Skill>,
     options: Options,
-    /// Names and descriptions at the last reading.
-    index: Mutex<Vec<(String, String)>>,
+    /// The skills at the last reading.
+    index: Mutex<Vec<Arc<Skill>>>,
 }
 
 /// Composes system prompts.
@@ -186,7 +188,8 @@ impl Composer {
     pub fn new(files: Arc<dyn OperatorFiles>, options: Options) -> Self {
         Self {
             reader: Arc::new(Reader {
-                kept: KeptFiles::new(files, options.file_bytes_max),
+                agent: KeptFiles::new(Arc::clone(&files), options.file_bytes_max),
+                skill: KeptFiles::new(files, options.file_bytes_max),
                 options,
                 index: Mutex::default(),
             }),
@@ -197,7 +200,7 @@ impl Composer {
     /// and in the page cache, and reading them takes less time than waking a thread that could do it.
     pub fn compose(&self, input: &ComposeInput<'_>) -> Result<Prompt, PromptFault> {
         let sources = self.reader.read()?;
-        Ok(self.join(sources, input))
+        Ok(self.join(&sources, input))
     }
 
     /// Names and one-line descriptions of the enabled skills, as they were at the last reading.
@@ -206,7 +209,10 @@ impl Composer {
             .index
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+            .iter()
+            .filter(|skill| skill.enabled)
+            .map(|skill| (skill.name.clone(), skill.description.clone()))
+            .collect()
     }
 
     /// Names and one-line descriptions of the enabled skills, read now, on a blocking thread.
@@ -217,7 +223,9 @@ impl Composer {
 
     /// What is wrong with the files now, as sentences that name no folder.
     pub fn faults(&self) -> Vec<String> {
-        self.reader.kept.faults()
+        let mut faults = self.reader.agent.faults();
+        faults.extend(self.reader.skill.faults());
+        faults
     }
 
     /// Reads everything once, for start-up and `tidegate doctor`. Blocks. Gives [`Composer::faults`], or the
@@ -227,11 +235,11 @@ impl Composer {
         Ok(self.faults())
     }
 
-    fn join(&self, sources: Sources, input: &ComposeInput<'_>) -> Prompt {
+    fn join(&self, sources: &Sources, input: &ComposeInput<'_>) -> Prompt {
         let options = &self.reader.options;
         let mut parts = vec![PromptPart {
             source_file: Some(options.agent_file.clone()),
-            ..PromptPart::new("agent", "", sources.agent)
+            ..PromptPart::new("agent", "", sources.agent.as_str().to_owned())
         }];
         let matched = input
             .message
@@ -289,7 +297,7 @@ impl Composer {
 impl Reader {
     fn read(&self) -> Result<Sources, PromptFault> {
         let file = &self.options.agent_file;
-        let agent = self.kept.load(file, |text| match text.trim() {
+        let agent = self.agent.load(file, |text| match text.trim() {
             "" => Err("is empty".to_owned()),
             text => Ok(text.to_owned().into()),
         });
@@ -307,11 +315,11 @@ impl Reader {
     }
 
     /// Every usable skill, in the order of its folder's name.
-    fn skills(&self) -> Vec<Skill> {
+    fn skills(&self) -> Vec<Arc<Skill>> {
         let options = &self.options;
         let mut skills = Vec::new();
         for folder in self
-            .kept
+            .skill
             .names(&options.skills_dir)
             .into_iter()
             .take(options.skills_max)
@@ -321,17 +329,15 @@ impl Reader {
                 skills.push(skill);
             }
         }
-        let index = skills
-            .iter()
-            .filter(|skill| skill.enabled)
-            .map(|skill| (skill.name.clone(), skill.description.clone()))
-            .collect();
-        *self.index.lock().unwrap_or_else(PoisonError::into_inner) = index;
+        self.index
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone_from(&skills);
         skills
     }
 
-    fn skill(&self, path: &Path, folder: &Path) -> Option<Skill> {
-        let loaded = self.kept.load_optional(path, |text| {
+    fn skill(&self, path: &Path, folder: &Path) -> Option<Arc<Skill>> {
+        let loaded = self.skill.load_optional(path, |text| {
             let skill = skill::parse(text, self.options.skill_chars_max)?;
             if Path::new(&skill.name) == folder {
                 Ok(Accepted::from(skill))

@@ -1,5 +1,7 @@
 //! What a front end asks of the engine.
 
+use std::{any::Any, fmt, sync::Arc};
+
 use serde_json::Value;
 use tidegate_core::{
     caller::{Caller, Mode, Origin},
@@ -38,4 +40,28 @@ pub struct RunRequest {
     pub mode: Option<Mode>,
     /// What happens to the run when nobody looks at it any more.
     pub on_disconnect: Disconnect,
+    /// What the front end has set aside for the request.
+    pub lease: Lease,
+}
+
+/// Something of the front end's that is given back when the run's task has ended, however long that goes on after
+/// the client has left: a share of a bound on memory, a permit. The engine does not look at it.
+#[derive(Clone, Default)]
+pub struct Lease(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Lease {
+    /// A lease of that.
+    pub fn of(held: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(Some(held))
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "Lease(held)"
+        } else {
+            "Lease(none)"
+        })
+    }
 }

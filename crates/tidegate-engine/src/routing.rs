@@ -10,14 +10,12 @@ mod rules;
 mod triage;
 
 use std::{
-    collections::VecDeque,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use tidegate_core::{
     clock::{Clock, Timestamp},
     id::{KeyId, RequestId, UserId},
@@ -130,34 +128,6 @@ pub struct Context<'a> {
     pub user: &'a UserId,
 }
 
-/// Versions of a file that are kept ready: the present one, the last good one and the built-in one.
-const READY_MAX: usize = 3;
-
-/// A file's text made ready for use, and made again only when the text has changed.
-#[derive(Debug)]
-struct Ready<T>(Mutex<VecDeque<([u8; 32], Arc<T>)>>);
-
-impl<T> Default for Ready<T> {
-    fn default() -> Self {
-        Self(Mutex::new(VecDeque::new()))
-    }
-}
-
-impl<T> Ready<T> {
-    fn of(&self, text: &str, parse: impl Fn(&str) -> T) -> Arc<T> {
-        let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-        // Held while parsing, so that requests that come together do the work once.
-        let mut versions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, ready)) = versions.iter().find(|(of, _)| *of == hash) {
-            return Arc::clone(ready);
-        }
-        let ready = Arc::new(parse(text));
-        versions.truncate(READY_MAX - 1);
-        versions.push_front((hash, Arc::clone(&ready)));
-        ready
-    }
-}
-
 /// The three files, ready for use.
 #[derive(Debug)]
 struct Files {
@@ -169,11 +139,10 @@ struct Files {
 /// What the reading half owns; shared with blocking threads.
 #[derive(Debug)]
 struct Reader {
-    kept: KeptFiles,
     options: Options,
-    rules: Ready<Rules>,
-    vocabulary: Ready<Vocabulary>,
-    examples: Ready<Vec<Example>>,
+    rules: Source<Rules>,
+    vocabulary: Source<Vocabulary>,
+    examples: Source<Vec<Example>>,
 }
 
 /// The gate.
@@ -198,11 +167,10 @@ impl RoutingGate {
     ) -> Self {
         Self {
             reader: Arc::new(Reader {
-                kept: KeptFiles::new(files, options.file_bytes_max),
+                rules: Source::new(Arc::clone(&files), &options),
+                vocabulary: Source::new(Arc::clone(&files), &options),
+                examples: Source::new(files, &options),
                 options,
-                rules: Ready::default(),
-                vocabulary: Ready::default(),
-                examples: Ready::default(),
             }),
             comparer: embedder.map(Comparer::new),
             triage,
@@ -249,7 +217,11 @@ impl RoutingGate {
 
     /// What is wrong with the files now, as sentences that name no folder.
     pub fn faults(&self) -> Vec<String> {
-        self.reader.kept.faults()
+        let reader = &self.reader;
+        let mut faults = reader.rules.kept.faults();
+        faults.extend(reader.vocabulary.kept.faults());
+        faults.extend(reader.examples.kept.faults());
+        faults
     }
 
     /// Reads and compiles the files, for start-up and `tidegate doctor`. Blocks. Gives [`RoutingGate::faults`].
@@ -304,47 +276,54 @@ impl Reader {
     fn read(&self) -> Files {
         let options = &self.options;
         Files {
-            rules: self.file(
-                &options.patterns_file,
-                PATTERNS,
-                &self.rules,
-                Rules::parse,
-                Rules::verdict,
-            ),
-            vocabulary: self.file(
-                &options.vocabulary_file,
-                VOCABULARY,
-                &self.vocabulary,
-                Vocabulary::parse,
-                |_| Ok(None),
-            ),
-            examples: self.file(
-                &options.examples_file,
-                EXAMPLES,
-                &self.examples,
-                nearest::parse,
-                |_| Ok(None),
-            ),
+            rules: self
+                .rules
+                .read(&options.patterns_file, PATTERNS, Rules::parse, Rules::verdict),
+            vocabulary: self
+                .vocabulary
+                .read(&options.vocabulary_file, VOCABULARY, Vocabulary::parse, |_| {
+                    Ok(None)
+                }),
+            examples: self
+                .examples
+                .read(&options.examples_file, EXAMPLES, nearest::parse, |_| Ok(None)),
+        }
+    }
+}
+
+/// One of the files: the operator's, and the one that comes with the program.
+#[derive(Debug)]
+struct Source<T> {
+    kept: KeptFiles<T>,
+    built_in: OnceLock<Arc<T>>,
+}
+
+impl<T> Source<T> {
+    fn new(files: Arc<dyn OperatorFiles>, options: &Options) -> Self {
+        Self {
+            kept: KeptFiles::new(files, options.file_bytes_max),
+            built_in: OnceLock::new(),
         }
     }
 
-    /// One file: the operator's, its last good version, or the built-in text.
-    fn file<T>(
+    /// The operator's file, its last good version, or the built-in text.
+    fn read(
         &self,
         path: &Path,
         built_in: &str,
-        ready: &Ready<T>,
         parse: fn(&str) -> T,
         verdict: fn(&T) -> Result<Option<String>, String>,
     ) -> Arc<T> {
         let loaded = self.kept.load_optional(path, |text| {
-            let value = ready.of(text, parse);
+            let value = parse(text);
             let fault = verdict(&value)?;
             Ok(Accepted { value, fault })
         });
         // Not there means the built-in text is wanted; useless is on the list of faults, and until it is mended
         // the built-in text is better than none.
-        loaded.unwrap_or_else(|(Nothing::Missing | Nothing::Unusable(_))| ready.of(built_in, parse))
+        loaded.unwrap_or_else(|(Nothing::Missing | Nothing::Unusable(_))| {
+            Arc::clone(self.built_in.get_or_init(|| Arc::new(parse(built_in))))
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use tidegate_core::{
     clock::{Clock, Entropy, Timestamp},
     id::{KeyId, RunId},
     key::Disconnect,
-    model::FinishReason,
+    model::{FinishReason, ToolSchema},
     port::{ChatModel, HeldTurnStore, Ledger, LineLog, RunStore},
     run::{Checkpoint, RunEnd, RunRecord, RunState, Stage},
     tool::ToolSpec,
@@ -85,6 +85,8 @@ pub struct Parts {
 #[derive(Debug)]
 pub struct Engine {
     parts: Parts,
+    /// The operator's tools as models see them, each beside the tool it was made from.
+    schemas: HashMap<String, (Arc<ToolSpec>, ToolSchema)>,
     turns: Mutex<HashMap<KeyId, usize>>,
 }
 
@@ -108,7 +110,9 @@ impl Run {
 impl Engine {
     /// Plugs the engine in.
     pub fn new(parts: Parts) -> Self {
+        let schema = |spec: &Arc<ToolSpec>| (spec.name.clone(), (Arc::clone(spec), schema(spec)));
         Self {
+            schemas: parts.tools.specs().iter().map(schema).collect(),
             parts,
             turns: Mutex::default(),
         }
@@ -201,6 +205,14 @@ impl Engine {
             .collect()
     }
 
+    /// A server tool as a model sees it.
+    pub(crate) fn schema_of(&self, spec: &Arc<ToolSpec>) -> ToolSchema {
+        match self.schemas.get(&spec.name) {
+            Some((of, schema)) if Arc::ptr_eq(of, spec) => schema.clone(),
+            Some(_) | None => schema(spec),
+        }
+    }
+
     /// The effective mode of a request.
     pub fn mode_of(&self, caller: &Caller, requested: Option<Mode>) -> Mode {
         effective_mode(
@@ -288,6 +300,15 @@ impl Engine {
 
     pub(crate) fn tool_log(&self) -> &dyn LineLog {
         self.parts.tool_log.as_ref()
+    }
+}
+
+fn schema(spec: &Arc<ToolSpec>) -> ToolSchema {
+    ToolSchema {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        parameters: spec.parameters_schema().into(),
+        strict: None,
     }
 }
 

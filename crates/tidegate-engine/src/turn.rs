@@ -24,9 +24,11 @@ use tokio::time::Instant;
 use crate::{
     RunRequest,
     budget::Budget,
+    capabilities::{self, Subject},
     emitter::Emitter,
     event::{Finished, Outcome, RunError},
     graph::{Graph, Plan},
+    meter::Size,
     results::{Repeats, Results},
     run::Engine,
 };
@@ -81,8 +83,6 @@ pub(crate) struct Turn {
     pub(crate) effects_in_flight: AtomicUsize,
     /// What model calls cost that were cut off in the middle: they leave no reply to merge.
     pub(crate) cut_usage: Arc<Mutex<Usage>>,
-    /// What the agent can do, for `describe_capabilities`.
-    pub(crate) capability_report: String,
     /// The opening of the journal. It goes on beside the first model call; nothing is shown before it is done.
     pub(crate) opened: Opening,
 }
@@ -106,6 +106,21 @@ impl Turn {
             run_id: self.run_id.clone(),
             caller: Arc::clone(&self.caller),
         }
+    }
+
+    /// What the agent can do, for `describe_capabilities`: all that the caller may use, narrowed by no skill.
+    pub(crate) fn capability_report(&self) -> String {
+        let engine = &self.engine;
+        let tools = engine.tools_of(&self.caller);
+        let subject = Subject {
+            model: &self.request.model,
+            caller: &self.caller,
+            mode: self.session.mode,
+            tools: &tools,
+            options: engine.options(),
+            gate_hooks: engine.hooks().gates.len(),
+        };
+        capabilities::report(subject, &engine.parts().composer.skills())
     }
 
     /// The schemas offered for this kind of model call.
@@ -168,12 +183,13 @@ impl Turn {
         Ok(self.engine.runs().checkpoint(&self.run_id, &checkpoint).await?)
     }
 
-    /// Everything needed to go on in another process: the messages, the calls that wait, the budget spent.
-    /// `None` where that is larger than the bound.
+    /// Everything needed to go on in another process: the messages, the calls that wait, the budget spent, and
+    /// where a model is about to be asked, about how many tokens that will take. `None` where that is larger
+    /// than the bound.
     pub(crate) fn state(&self, current: Option<&ToolCall>) -> Option<serde_json::Value> {
         let bytes_max = self.engine.options().checkpoint_bytes_max;
-        let weight: usize = self.messages.iter().map(weight).sum();
-        if weight > bytes_max {
+        let size = Size::of(&self.messages);
+        if size.bytes() > bytes_max {
             return None;
         }
         let pending: Vec<&ToolCall> = current.into_iter().chain(self.graph.pending_calls()).collect();
@@ -183,6 +199,7 @@ impl Turn {
             "notes": self.notes,
             "pending_calls": pending,
             "spent": self.budget.spent(),
+            "asking_tokens": current.is_none().then(|| size.tokens(&self.system, &self.offered)),
             "client_tools": self.request.client_tools,
             "stream": self.request.stream,
         }))
@@ -225,32 +242,5 @@ impl EffectGuard<'_> {
     /// The side effect has reported.
     pub(crate) fn settle(self) {
         self.in_flight.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// About how many bytes a message takes in a checkpoint, without serialising it.
-fn weight(message: &Message) -> usize {
-    use tidegate_core::message::Part;
-    match message {
-        Message::Human { parts, .. } => parts
-            .iter()
-            .map(|part| match part {
-                Part::Text { text } => text.len(),
-                Part::Image { url, .. } => url.len(),
-                Part::Audio { data, .. } => data.len(),
-                Part::File { file } => file.to_string().len(),
-            })
-            .sum(),
-        Message::Assistant { text, calls } => {
-            text.len()
-                + calls
-                    .iter()
-                    .map(|call| call.arguments.to_json().len())
-                    .sum::<usize>()
-        }
-        Message::ClientSystem { text }
-        | Message::Tool { text, .. }
-        | Message::Harness { text, .. }
-        | Message::Recalled { text } => text.len(),
     }
 }

@@ -19,6 +19,6 @@ mod write;
 mod tests;
 
 pub use place::{Entry, EntryKind, FileError, Listing, Place};
-pub use private::{create_private_dir, write_private};
+pub use private::{check_writable_dir, create_private_dir, write_private};
 pub use resolve::{PATH_BYTES_MAX, RootError, Roots};
 pub use write::Written;

@@ -12,6 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use tidegate_core::port::LineLog;
@@ -20,6 +21,10 @@ use tokio_util::sync::CancellationToken;
 
 /// The most lines written in one go.
 const BATCH_LINES_MAX: usize = 256;
+
+/// How long lines are gathered before they are written: writing changes threads, and a request should not pay
+/// for that each time.
+const GATHER: Duration = Duration::from_millis(25);
 
 /// The longest line taken, in bytes. With the queue's length it bounds the memory of a log.
 const LINE_BYTES_MAX: usize = 256 * 1024;
@@ -119,6 +124,15 @@ impl Worker {
             if count == 0 {
                 return;
             }
+            if !lines.is_closed() {
+                shutdown.run_until_cancelled(tokio::time::sleep(GATHER)).await;
+                while batch.len() < BATCH_LINES_MAX
+                    && let Ok(line) = lines.try_recv()
+                {
+                    batch.push(line);
+                }
+            }
+            let count = batch.len();
             let taken = std::mem::replace(&mut batch, Vec::with_capacity(BATCH_LINES_MAX));
             let options = sink.options.clone();
             let written = tokio::task::spawn_blocking(move || {

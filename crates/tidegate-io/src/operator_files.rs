@@ -1,11 +1,13 @@
 //! The operator's own text files, read from disk anew each time.
 
 use std::{
-    fs::File,
+    fs::OpenOptions,
     io::{ErrorKind, Read},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
+use rustix::fs::OFlags;
 use tidegate_core::port::{FileFault, OperatorFiles};
 
 /// The most names of one folder of the operator's; more are an error, since leaving some out would be silent.
@@ -21,8 +23,13 @@ impl OperatorFiles for Disk {
             path: path.display().to_string(),
             problem,
         };
-        let metadata = std::fs::metadata(path).map_err(|problem| fault(path, &problem))?;
-        // Asked before opening: opening a pipe would wait for its other end.
+        // Opening a pipe would wait for its other end.
+        let mut file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)
+            .map_err(|problem| fault(path, &problem))?;
+        let metadata = file.metadata().map_err(|problem| fault(path, &problem))?;
         if !metadata.is_file() {
             return Err(unreadable("it is not a regular file".to_owned()));
         }
@@ -31,9 +38,11 @@ impl OperatorFiles for Disk {
         if metadata.len() > bound {
             return Err(too_large());
         }
-        let mut bytes = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(bound.saturating_add(1)).read_to_end(&mut bytes))
+        // With room for a byte more than there should be, the end is seen without growing.
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).map_or(0, |length| length + 1));
+        file.by_ref()
+            .take(bound.saturating_add(1))
+            .read_to_end(&mut bytes)
             .map_err(|problem| fault(path, &problem))?;
         if bytes.len() > bytes_max {
             return Err(too_large());
@@ -98,6 +107,9 @@ mod tests {
             Err(FileFault::Unreadable { .. })
         ));
         assert_eq!(Disk.list(folder.path())?, [text, folder.path().join("copy")]);
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR)?;
+        assert!(matches!(Disk.read(&pipe, 10), Err(FileFault::Unreadable { .. })));
         let nowhere = folder.path().join("nowhere");
         assert!(matches!(Disk.list(&nowhere), Err(FileFault::Missing(_))));
         Ok(())

@@ -139,7 +139,7 @@ impl Answer {
         let other = if field == "delta" { "message" } else { "delta" };
         let present = |name: &str| choice.get(name).filter(|message| message.is_object());
         if let Some(message) = present(field).or_else(|| present(other)) {
-            self.message(message)?;
+            self.message(message, field == "message")?;
         }
         if let Some(reason) = choice
             .get("finish_reason")
@@ -158,7 +158,7 @@ impl Answer {
         Failure::inside(value, &self.model).map_or(Ok(()), Err)
     }
 
-    fn message(&mut self, message: &Value) -> Result<(), Failure> {
+    fn message(&mut self, message: &Value, is_whole: bool) -> Result<(), Failure> {
         // Both names may come at once, with the same text.
         let reasoning = message.get("reasoning_content").filter(|text| is_text(text));
         self.reasoning(reasoning.or_else(|| message.get("reasoning")))?;
@@ -167,7 +167,11 @@ impl Answer {
         match message.get("tool_calls") {
             Some(Value::Array(calls)) => {
                 for call in calls {
-                    self.bytes += self.calls.push(call);
+                    self.bytes += if is_whole {
+                        self.calls.push_whole(call)
+                    } else {
+                        self.calls.push(call)
+                    };
                 }
             }
             Some(call @ Value::Object(_)) => self.bytes += self.calls.push(call),

@@ -7,7 +7,8 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Map, Number, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Number, Value, json, value::RawValue};
 use tidegate_core::model::{ModelRequest, Sampling, ToolChoice, ToolSchema};
 
 use crate::{fault::Failure, providers::Provider, text_tools::prepare};
@@ -18,7 +19,7 @@ pub(crate) use messages::{history_arguments, unsupported};
 const STOP_MAX: usize = 4;
 
 /// The body of `POST …/chat/completions`.
-pub(crate) fn openai(provider: &Provider, request: &ModelRequest) -> Result<Value, Failure> {
+pub(crate) fn openai<'a>(provider: &Provider, request: &'a ModelRequest) -> Result<Wire<'a>, Failure> {
     let prepared = prepare(request);
     let mut body = Body::new(provider);
     body.set("model", request.model.name.clone());
@@ -36,20 +37,67 @@ pub(crate) fn openai(provider: &Provider, request: &ModelRequest) -> Result<Valu
         body.set("response_format", format.clone());
     }
     body.extra(&request.sampling);
-    Ok(Value::Object(body.fields))
+    Ok(Wire {
+        fields: body.fields,
+        tools: body.tools,
+    })
+}
+
+/// A body as it is sent.
+#[derive(Debug, Serialize)]
+pub(crate) struct Wire<'a> {
+    /// All but the tools.
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+    /// The tools; their schemas are text already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+}
+
+/// A tool as both dialects write it.
+#[derive(Debug, Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
+}
+
+impl<'a> Tool<'a> {
+    fn of(schema: &'a ToolSchema) -> Self {
+        Self {
+            kind: "function",
+            function: Function {
+                name: &schema.name,
+                description: &schema.description,
+                parameters: schema.parameters.text(),
+                strict: schema.strict,
+            },
+        }
+    }
 }
 
 /// A body in the making.
-struct Body<'a> {
-    provider: &'a Provider,
+struct Body<'p, 'a> {
+    provider: &'p Provider,
     fields: Map<String, Value>,
+    tools: Vec<Tool<'a>>,
 }
 
-impl<'a> Body<'a> {
-    fn new(provider: &'a Provider) -> Self {
+impl<'p, 'a> Body<'p, 'a> {
+    fn new(provider: &'p Provider) -> Self {
         Self {
             provider,
             fields: Map::new(),
+            tools: Vec::new(),
         }
     }
 
@@ -93,12 +141,14 @@ impl<'a> Body<'a> {
         }
     }
 
-    fn tools(&mut self, tools: &[ToolSchema], request: &ModelRequest) {
+    fn tools(&mut self, tools: &'a [ToolSchema], request: &ModelRequest) {
         if tools.is_empty() || (request.tool_choice == ToolChoice::None && self.provider.omits("tool_choice"))
         {
             return;
         }
-        self.set("tools", Value::Array(tools.iter().map(tool).collect()));
+        if !self.provider.omits("tools") {
+            self.tools = tools.iter().map(Tool::of).collect();
+        }
         match &request.tool_choice {
             ToolChoice::Auto => {}
             ToolChoice::None => self.set("tool_choice", "none"),
@@ -118,24 +168,17 @@ impl<'a> Body<'a> {
     /// Fields outside the contract that the provider's list allows. None of them replaces one of ours.
     fn extra(&mut self, sampling: &Sampling) {
         for (field, value) in &sampling.extra {
-            if self.provider.extra.contains(field) && !self.fields.contains_key(field) {
+            let is_ours = self.fields.contains_key(field) || (field == "tools" && !self.tools.is_empty());
+            if self.provider.extra.contains(field) && !is_ours {
                 self.set(field, value.clone());
             }
         }
     }
 }
 
-/// A tool as both dialects write it.
+/// The same as a value.
 pub(crate) fn tool(schema: &ToolSchema) -> Value {
-    let mut function = json!({
-        "name": schema.name,
-        "description": schema.description,
-        "parameters": schema.parameters,
-    });
-    if let Some(strict) = schema.strict {
-        function["strict"] = strict.into();
-    }
-    json!({"type": "function", "function": function})
+    serde_json::to_value(Tool::of(schema)).unwrap_or_default()
 }
 
 /// The bound on answer tokens: at least one, and no more than the provider or the window allows.

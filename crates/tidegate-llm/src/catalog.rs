@@ -7,7 +7,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use tidegate_core::model::{ModelError, ModelInfo};
+use tidegate_core::{
+    clock::Clock,
+    model::{ModelError, ModelInfo},
+};
 use tidegate_io::http::{OperatorClient, Request};
 use tokio::{
     sync::Mutex,
@@ -18,7 +21,7 @@ use crate::{
     exchange::{ERROR_BYTES_MAX, authorize},
     fault::{Failure, retry_after},
     options::Dialect,
-    providers::{ModelFacts, Provider},
+    providers::{ModelFacts, Provider, Thinking},
 };
 
 /// How long a list may take.
@@ -31,6 +34,8 @@ const LIST_BYTES_MAX: usize = 8 << 20;
 const MODELS_MAX: usize = 10_000;
 /// How many models' facts are kept.
 const FACTS_MAX: usize = 256;
+/// Families of models that Ollama takes levels of thinking for.
+const LEVEL_FAMILIES: [&str; 2] = ["gptoss", "gpt-oss"];
 
 /// The models of one provider. A lock is held while asking, so that a burst of requests asks once.
 #[derive(Debug, Default)]
@@ -50,6 +55,7 @@ pub(crate) struct Listing(Vec<ModelInfo>);
 pub(crate) struct Source<'a> {
     pub(crate) client: &'a OperatorClient,
     pub(crate) provider: &'a Provider,
+    pub(crate) clock: &'a dyn Clock,
     pub(crate) believed_for: Duration,
 }
 
@@ -99,7 +105,7 @@ impl Catalog {
         {
             return listing;
         }
-        let (listing, believed_for) = match fetch(source.client, source.provider).await {
+        let (listing, believed_for) = match fetch(source).await {
             Ok(models) => (Arc::new(Listing(models)), source.believed_for),
             Err(error) => {
                 tracing::debug!(provider = source.provider.name, %error, "cannot list a provider's models");
@@ -131,11 +137,17 @@ impl Catalog {
                 let listing = self.listing(source).await;
                 ModelFacts {
                     native_tools: None,
+                    thinking: None,
                     context_tokens: listing.find(model).and_then(|info| info.context_tokens),
                 }
             }
             Dialect::Ollama => self.shown(source, model).await,
         }
+    }
+
+    /// What is remembered of how a model thinks, however old. Asks nobody.
+    pub(crate) async fn thinking(&self, model: &str) -> Option<Thinking> {
+        self.facts.lock().await.get(model)?.1.thinking
     }
 
     async fn shown(&self, source: Source<'_>, model: &str) -> ModelFacts {
@@ -145,7 +157,7 @@ impl Catalog {
         {
             return *facts;
         }
-        let (facts, believed_for) = match show(source.client, source.provider, model).await {
+        let (facts, believed_for) = match show(source, model).await {
             Ok(facts) => (facts, source.believed_for),
             Err(error) => {
                 tracing::debug!(provider = source.provider.name, %error, "cannot ask about a model");
@@ -161,38 +173,47 @@ impl Catalog {
 }
 
 /// Asks a provider for its models. A provider without a list has none.
-pub(crate) async fn fetch(
-    client: &OperatorClient,
-    provider: &Provider,
-) -> Result<Vec<ModelInfo>, ModelError> {
+pub(crate) async fn fetch(source: Source<'_>) -> Result<Vec<ModelInfo>, ModelError> {
+    let provider = source.provider;
     let path = match provider.dialect {
         Dialect::Openai => "/models",
         Dialect::Ollama => "/api/tags",
     };
-    let request = client.get(&format!("{}{path}", provider.base_url));
-    match ask(authorize(request, provider), provider).await? {
+    let request = source.client.get(&format!("{}{path}", provider.base_url));
+    match ask(authorize(request, provider), source).await? {
         None => Ok(Vec::new()),
         Some(value) => Ok(read_list(&value, provider)),
     }
 }
 
-async fn show(client: &OperatorClient, provider: &Provider, model: &str) -> Result<ModelFacts, ModelError> {
-    let request = client.post(&format!("{}/api/show", provider.base_url));
+async fn show(source: Source<'_>, model: &str) -> Result<ModelFacts, ModelError> {
+    let provider = source.provider;
+    let request = source.client.post(&format!("{}/api/show", provider.base_url));
     let request = authorize(request, provider).json(json!({"model": model}).to_string());
-    let Some(value) = ask(request, provider).await? else {
+    let Some(value) = ask(request, source).await? else {
         return Ok(ModelFacts::default());
     };
     let capabilities = value.get("capabilities").and_then(Value::as_array);
     let info = value.get("model_info").and_then(Value::as_object);
     let context = info.and_then(|info| info.iter().find(|(key, _)| key.ends_with(".context_length")));
+    let can = |what: &str| capabilities.map(|list| list.iter().any(|capability| capability == what));
+    let has_levels = value
+        .get("details")
+        .and_then(|details| details.get("family")?.as_str())
+        .is_some_and(|family| LEVEL_FAMILIES.contains(&family));
     Ok(ModelFacts {
-        native_tools: capabilities.map(|list| list.iter().any(|capability| capability == "tools")),
+        native_tools: can("tools"),
         context_tokens: context.and_then(|(_, tokens)| tokens.as_u64()),
+        thinking: can("thinking").map(|thinks| match (thinks, has_levels) {
+            (false, _) => Thinking::Never,
+            (true, false) => Thinking::OnOff,
+            (true, true) => Thinking::Levels,
+        }),
     })
 }
 
 /// Sends, and reads JSON. `None`: the provider has no such address.
-async fn ask(request: Request, provider: &Provider) -> Result<Option<Value>, ModelError> {
+async fn ask(request: Request, source: Source<'_>) -> Result<Option<Value>, ModelError> {
     let exchange = async {
         let response = request.send().await.map_err(|error| Failure::transport(&error))?;
         let status = response.status();
@@ -202,7 +223,7 @@ async fn ask(request: Request, provider: &Provider) -> Result<Option<Value>, Mod
             return Ok(None);
         }
         let succeeded = response.is_success();
-        let wait = retry_after(&response);
+        let wait = retry_after(&response, source.clock);
         let body = response
             .read_bounded(LIST_BYTES_MAX)
             .await
@@ -217,7 +238,7 @@ async fn ask(request: Request, provider: &Provider) -> Result<Option<Value>, Mod
     let result = timeout(LIST_TIMEOUT, exchange)
         .await
         .unwrap_or_else(|_| Err(Failure::timeout("listing its models")));
-    result.map_err(|failure| provider.release(failure).error)
+    result.map_err(|failure| source.provider.release(failure).error)
 }
 
 fn read_list(value: &Value, provider: &Provider) -> Vec<ModelInfo> {

@@ -3,9 +3,10 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use serde::Serialize;
 use serde_json::Value;
 use tidegate_core::{
-    clock::Entropy,
+    clock::{Clock, Entropy},
     model::{ModelEvent, ModelRequest},
 };
 use tidegate_io::http::{OperatorClient, Request, Response};
@@ -18,7 +19,7 @@ use crate::{
     lines::Lines,
     ollama,
     options::{Dialect, Limits},
-    providers::Provider,
+    providers::{Provider, Thinking},
     sse::Events,
 };
 
@@ -43,7 +44,10 @@ pub(crate) struct Attempt<'a> {
     pub(crate) provider: &'a Provider,
     pub(crate) request: &'a ModelRequest,
     pub(crate) limits: &'a Limits,
+    pub(crate) clock: &'a dyn Clock,
     pub(crate) entropy: &'a Arc<dyn Entropy>,
+    /// What is known of how the model thinks.
+    pub(crate) thinking: Option<Thinking>,
     /// When the whole question must be answered.
     pub(crate) total_at: Instant,
 }
@@ -91,8 +95,14 @@ impl Attempt<'_> {
 
     async fn open(self) -> Result<Live, Failure> {
         let (path, body) = match self.provider.dialect {
-            Dialect::Openai => ("/chat/completions", body::openai(self.provider, self.request)?),
-            Dialect::Ollama => ("/api/chat", ollama::body(self.provider, self.request)?),
+            Dialect::Openai => (
+                "/chat/completions",
+                text(&body::openai(self.provider, self.request)?)?,
+            ),
+            Dialect::Ollama => (
+                "/api/chat",
+                text(&ollama::body(self.provider, self.request, self.thinking)?)?,
+            ),
         };
         // Without streaming the headers come when the answer is whole, so only the total counts.
         let first_at = if self.request.stream {
@@ -101,14 +111,14 @@ impl Attempt<'_> {
             self.total_at
         };
         let url = format!("{}{path}", self.provider.base_url);
-        let outgoing = authorize(self.client.post(&url), self.provider).json(body.to_string());
+        let outgoing = authorize(self.client.post(&url), self.provider).json(body);
         let response = timeout_at(first_at, outgoing.send())
             .await
             .map_err(|_| Failure::timeout("no answer began in time"))?
             .map_err(|error| Failure::transport(&error))?;
         let model = &self.request.model.name;
         if !response.is_success() {
-            return Err(refused(response, model).await);
+            return Err(refused(response, model, self.clock).await);
         }
         Ok(Live {
             reader: Reader::choose(&response, self.provider.dialect, self.request.stream, self.limits),
@@ -136,9 +146,9 @@ pub(crate) fn authorize(mut request: Request, provider: &Provider) -> Request {
     request
 }
 
-async fn refused(response: Response, model: &str) -> Failure {
+async fn refused(response: Response, model: &str, clock: &dyn Clock) -> Failure {
     let status = response.status();
-    let wait = retry_after(&response);
+    let wait = retry_after(&response, clock);
     let body = match timeout(ERROR_TIMEOUT, response.read_prefix(ERROR_BYTES_MAX)).await {
         Ok(Ok((body, _))) => body,
         // The status alone has to do.
@@ -298,6 +308,11 @@ async fn drain(mut response: Response) {
     let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
     // A body that does not end now costs the connection, no more.
     drop(timeout(DRAIN, rest).await);
+}
+
+fn text(body: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(body)
+        .map_err(|error| Failure::malformed(format!("the request cannot be written: {error}")))
 }
 
 fn json(bytes: &[u8]) -> Result<Value, Failure> {

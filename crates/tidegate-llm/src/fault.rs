@@ -5,7 +5,10 @@ mod credentials;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_core::model::ModelError;
+use tidegate_core::{
+    clock::{Clock, Timestamp},
+    model::ModelError,
+};
 use tidegate_io::http;
 
 pub(crate) use self::credentials::Credentials;
@@ -31,6 +34,8 @@ pub(crate) enum Again {
 pub(crate) struct Failure {
     pub(crate) error: ModelError,
     pub(crate) again: Again,
+    /// How long the provider asks to be left alone, where it says.
+    pub(crate) wait: Option<Duration>,
     /// The provider's words where the error does not repeat them: what a server says of its own failure (the
     /// address of the machine behind it, a stack trace) is for the operator alone.
     words: String,
@@ -42,6 +47,7 @@ impl Failure {
         Self {
             error,
             again,
+            wait: None,
             words: String::new(),
         }
     }
@@ -81,7 +87,10 @@ impl Failure {
                 ..Told::default()
             },
         };
-        told.judge(status, retry_after, model)
+        Self {
+            wait: retry_after,
+            ..told.judge(status, retry_after, model)
+        }
     }
 
     /// An error object inside an answer that began as a success. `None`: there is no error in it.
@@ -151,12 +160,19 @@ struct Told {
 impl Told {
     /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}`, and lists of these.
     fn read(value: &Value) -> Self {
-        let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+        Self::read_one(value.as_array().and_then(|list| list.first()).unwrap_or(value))
+    }
+
+    fn read_one(value: &Value) -> Self {
         let inner = value
             .get("error")
             .filter(|error| !error.is_null())
             .unwrap_or(value);
         if let Some(text) = inner.as_str() {
+            // Ollama hands on what the process behind it said, an error body in a string.
+            if let Ok(within @ Value::Object(_)) = serde_json::from_str(text) {
+                return Self::read_one(&within);
+            }
             return Self {
                 message: text.to_owned(),
                 code: scalar(value.get("code").or(value.get("status_code"))),
@@ -357,15 +373,24 @@ fn clip(text: &str) -> String {
         .collect()
 }
 
-/// Reads `retry-after-ms` and `retry-after` (RFC 9110, section 10.2.3) where the latter is a number of
-/// seconds. A date is ignored: it means something only to a peer whose clock agrees with ours.
-pub(crate) fn retry_after(response: &http::Response) -> Option<Duration> {
-    let number = |name: &str| response.header(name)?.trim().parse::<f64>().ok();
-    let seconds = number("retry-after-ms")
-        .map(|ms| ms / 1000.0)
-        .or_else(|| number("retry-after"))?;
-    Duration::try_from_secs_f64(seconds)
-        .ok()
+/// Reads `retry-after-ms`, and `retry-after` (RFC 9110, section 10.2.3): a number of seconds, or a date, which
+/// is as far away as our clock says.
+pub(crate) fn retry_after(response: &http::Response, clock: &dyn Clock) -> Option<Duration> {
+    let header = |name: &str| response.header(name).map(str::trim);
+    read_wait(header("retry-after-ms"), header("retry-after"), clock)
+}
+
+fn read_wait(millis: Option<&str>, seconds_or_date: Option<&str>, clock: &dyn Clock) -> Option<Duration> {
+    let number = |text: &str| Duration::try_from_secs_f64(text.parse().ok()?).ok();
+    let date = |text: &str| {
+        let at = Timestamp::try_from(httpdate::parse_http_date(text).ok()?).ok()?;
+        // A date that has passed asks for no wait at all.
+        Some(Duration::try_from(at.duration_since(clock.now())).unwrap_or_default())
+    };
+    millis
+        .and_then(number)
+        .map(|thousandfold| thousandfold / 1_000)
+        .or_else(|| seconds_or_date.and_then(|text| number(text).or_else(|| date(text))))
         .map(|wait| wait.min(RETRY_AFTER_MAX))
 }
 

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures_util::future::join_all;
 use tidegate_core::{
-    clock::Entropy,
+    clock::{Clock, Entropy},
     model::{ModelError, ModelInfo, ModelRef, ModelRequest},
     port::{ChatModel, ModelStream},
 };
@@ -22,6 +22,10 @@ use crate::{
 
 /// The name that always means the default model.
 pub const DEFAULT_ALIAS: &str = "tidegate";
+
+/// What people are told where nobody found better words.
+const NOT_CONFIGURED: &str = "no model is configured: set OPENAI_BASE_URL (and OPENAI_API_KEY) or add a provider to \
+                              tidegate.toml, then restart";
 
 /// What is wrong with the settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +66,7 @@ pub struct Models {
     fallbacks: Vec<Target>,
     options: Options,
     client: OperatorClient,
+    clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -79,6 +84,7 @@ impl Models {
     pub fn new(
         mut options: Options,
         client: OperatorClient,
+        clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Result<Self, SetupError> {
         let mut entries = BTreeMap::new();
@@ -128,6 +134,7 @@ impl Models {
             fallbacks,
             options,
             client,
+            clock,
             entropy,
         })
     }
@@ -139,13 +146,14 @@ impl Models {
 
     /// What to tell people while there is none.
     pub fn not_configured_hint(&self) -> &str {
-        &self.options.not_configured_hint
+        let hint = self.options.not_configured_hint.trim();
+        if hint.is_empty() { NOT_CONFIGURED } else { hint }
     }
 
     /// Asks every provider for its models now, whatever is remembered.
     pub async fn check(&self) -> Vec<ProviderReport> {
         join_all(self.entries.values().map(|entry| async {
-            let models = catalog::fetch(&self.client, &entry.provider).await;
+            let models = catalog::fetch(self.source(entry)).await;
             ProviderReport {
                 provider: entry.provider.name.clone(),
                 models: models.map(|models| models.into_iter().map(|model| model.id).collect()),
@@ -158,12 +166,13 @@ impl Models {
         Source {
             client: &self.client,
             provider: &entry.provider,
+            clock: &*self.clock,
             believed_for: Duration::from_secs(self.options.models_cache_s),
         }
     }
 
     fn not_configured(&self) -> ModelError {
-        ModelError::NotConfigured(self.options.not_configured_hint.clone())
+        ModelError::NotConfigured(self.not_configured_hint().to_owned())
     }
 
     fn default_entry(&self) -> Option<&Arc<Entry>> {

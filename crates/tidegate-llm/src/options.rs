@@ -62,7 +62,8 @@ pub struct ProviderOptions {
     pub dialect: Option<Dialect>,
     /// The model to use when none is named.
     pub model: Option<String>,
-    /// The context window in tokens. Ollama is told to use it.
+    /// The context window in tokens. Ollama is told to use it; unset, its window is as large as the prompt needs,
+    /// up to the model's own.
     pub context_tokens: Option<u64>,
     /// Whether its models call tools natively; false describes tools in the prompt instead.
     pub native_tools: Option<bool>,
@@ -132,7 +133,8 @@ pub struct Options {
     pub calls_max: usize,
     /// A proxy for requests to providers.
     pub proxy: Option<String>,
-    /// What to tell people when no model is configured: what exactly to type.
+    /// What to tell people when no model is configured: what exactly to type. Empty: a sentence that names the
+    /// usual variables.
     pub not_configured_hint: String,
 }
 
@@ -158,9 +160,7 @@ impl Default for Options {
             arguments_bytes_max: 1 << 20,
             calls_max: 64,
             proxy: None,
-            not_configured_hint: "no model is configured: set OPENAI_BASE_URL (and OPENAI_API_KEY) or add a \
-                                  provider to tidegate.toml, then restart"
-                .to_owned(),
+            not_configured_hint: String::new(),
         }
     }
 }

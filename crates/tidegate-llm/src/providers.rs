@@ -52,7 +52,11 @@ pub(crate) struct Provider {
     pub(crate) api_key: Option<Secret>,
     pub(crate) dialect: Dialect,
     pub(crate) model: Option<String>,
+    /// The window, where the operator says.
     pub(crate) context_tokens: Option<u64>,
+    /// The window that is used where neither the operator nor the server says, and where a window costs memory
+    /// (Ollama) as long as a prompt needs no larger one.
+    pub(crate) usual_tokens: Option<u64>,
     pub(crate) native_tools: Option<bool>,
     pub(crate) tokens_field: TokensField,
     pub(crate) tokens_max: Option<u64>,
@@ -103,9 +107,8 @@ impl Provider {
             api_key: options.api_key.clone().filter(|key| !key.expose().is_empty()),
             dialect,
             model: options.model.clone().filter(|model| !model.is_empty()),
-            context_tokens: options
-                .context_tokens
-                .or(profile.and_then(|row| row.context_tokens)),
+            context_tokens: options.context_tokens,
+            usual_tokens: profile.and_then(|row| row.context_tokens),
             native_tools: options.native_tools.or(profile.and_then(|row| row.native_tools)),
             tokens_field: options
                 .tokens_field
@@ -154,7 +157,8 @@ impl Provider {
             context_tokens: [self.context_tokens, facts.context_tokens]
                 .into_iter()
                 .flatten()
-                .min(),
+                .min()
+                .or(self.usual_tokens),
         }
     }
 
@@ -177,6 +181,18 @@ impl Provider {
 pub(crate) struct ModelFacts {
     pub(crate) native_tools: Option<bool>,
     pub(crate) context_tokens: Option<u64>,
+    pub(crate) thinking: Option<Thinking>,
+}
+
+/// How a model can be told to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Thinking {
+    /// Not at all: the word is an error.
+    Never,
+    /// On or off.
+    OnOff,
+    /// By a level.
+    Levels,
 }
 
 fn known_names() -> String {

@@ -15,7 +15,7 @@ use std::{
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tidegate_core::{
-    clock::Entropy,
+    clock::{Clock, Entropy, Timestamp},
     id::CallId,
     lenient::arguments_from_value,
     message::Message,
@@ -45,6 +45,16 @@ impl From<u8> for Counter {
 impl Entropy for Counter {
     fn fill(&self, bytes: &mut [u8]) {
         bytes.fill(self.0.fetch_add(1, Ordering::Relaxed));
+    }
+}
+
+/// A clock that stands: 2027-01-15 08:00:00 UTC.
+#[derive(Debug)]
+pub(crate) struct Stopped;
+
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap()
     }
 }
 
@@ -100,7 +110,7 @@ pub(crate) fn schema(name: &str) -> ToolSchema {
     ToolSchema {
         name: name.to_owned(),
         description: format!("does {name}"),
-        parameters: json!({"type": "object"}),
+        parameters: json!({"type": "object"}).into(),
         strict: None,
     }
 }
@@ -120,7 +130,7 @@ pub(crate) fn options(upstream: &Upstream, dialect: Dialect) -> Options {
 
 pub(crate) fn models(options: Options) -> Models {
     let client = OperatorClient::new(&options.client_options()).unwrap();
-    Models::new(options, client, Arc::new(Counter::default())).unwrap()
+    Models::new(options, client, Arc::new(Stopped), Arc::new(Counter::default())).unwrap()
 }
 
 /// Asks, and reads the answer to its end or its error.
@@ -137,7 +147,10 @@ pub(crate) async fn answer(models: &Models, request: ModelRequest) -> Result<Vec
 pub(crate) fn text(events: &[ModelEvent]) -> String {
     let texts = events.iter().filter_map(|event| match event {
         ModelEvent::Text(text) => Some(text.as_str()),
-        ModelEvent::Reasoning(_) | ModelEvent::Call(_) | ModelEvent::Finished { .. } => None,
+        ModelEvent::AnsweredBy(_)
+        | ModelEvent::Reasoning(_)
+        | ModelEvent::Call(_)
+        | ModelEvent::Finished { .. } => None,
     });
     texts.collect()
 }

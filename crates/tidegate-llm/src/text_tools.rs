@@ -51,14 +51,14 @@ fn describe(request: &ModelRequest) -> String {
          you do not need a tool.\n",
     );
     for tool in &request.tools {
-        let schema = tool.parameters.to_string();
+        let schema = tool.parameters.text().get();
         system.extend([
             "\n## ",
             &tool.name,
             "\n",
             &tool.description,
             "\nSchema: ",
-            &schema,
+            schema,
             "\n",
         ]);
     }

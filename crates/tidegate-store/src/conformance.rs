@@ -14,8 +14,8 @@ use tidegate_core::{
     key::{Disconnect, KeyPolicy, KeyRecord},
     message::Message,
     port::{
-        HeldTurn, HeldTurnStore, KeyStore, Ledger, LedgerError, PageRequest, PolicyChange, Reservation,
-        RunStore, UsageRecord,
+        HeldTurn, HeldTurnStore, KeyRemoval, KeyStore, LastAdmin, Ledger, LedgerError, PageRequest,
+        PolicyChange, Reservation, RunStore, UsageRecord,
     },
     run::{Checkpoint, RunEnd, RunRecord, RunState, Stage},
     secret::HashedKey,
@@ -155,12 +155,16 @@ pub(crate) async fn keys_round_trip(store: &dyn KeyStore) {
         PolicyChange::Changed(changed.clone()),
         PolicyChange::Conflict(changed.clone()),
     ] {
-        let set = store.set_policy(&plain.id, &plain.policy, &full.policy).await;
+        let set = store
+            .set_policy(&plain.id, &plain.policy, &full.policy, LastAdmin::MayGo)
+            .await;
         assert_eq!(set.unwrap(), expected);
         assert_eq!(store.find(&plain.id).await.unwrap().as_ref(), Some(&changed));
     }
     let nobody = KeyId::new("nobody");
-    let set = store.set_policy(&nobody, &plain.policy, &full.policy).await;
+    let set = store
+        .set_policy(&nobody, &plain.policy, &full.policy, LastAdmin::MayGo)
+        .await;
     assert_eq!(set.unwrap(), PolicyChange::Missing);
 
     let new = HashedKey::from_digest([2; 32]);
@@ -176,8 +180,9 @@ pub(crate) async fn keys_round_trip(store: &dyn KeyStore) {
         None
     );
 
-    assert!(store.delete(&full.id).await.unwrap());
-    assert!(!store.delete(&full.id).await.unwrap());
+    for expected in [KeyRemoval::Removed, KeyRemoval::Missing] {
+        assert_eq!(store.delete(&full.id, LastAdmin::MayGo).await.unwrap(), expected);
+    }
     assert_eq!(store.find(&full.id).await.unwrap(), None);
 }
 

@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 use tidegate_core::{
-    caller::Scopes,
+    caller::{Scope, Scopes},
     clock::Timestamp,
     error::StoreError,
     id::KeyId,
     key::{KeyPolicy, KeyRecord, PreviousHash},
-    port::{KeyPage, KeyStore, PageRequest, PolicyChange},
+    port::{KeyPage, KeyRemoval, KeyStore, LastAdmin, PageRequest, PolicyChange},
     secret::HashedKey,
 };
 
@@ -52,6 +52,12 @@ const ROTATE: &str = "UPDATE keys SET previous_hash = hash, previous_valid_until
 
 /// What waits for the key's next request goes with it: nobody can come to fetch it.
 const DELETE: &str = "DELETE FROM held_turns WHERE key_id = $1; DELETE FROM keys WHERE id = $1 RETURNING id";
+
+/// Whether anybody else can administer keys. Counts in the writer's own transaction, so that no other process
+/// can take the others away in between.
+const OTHER_ADMIN: &str = "SELECT EXISTS (SELECT 1 FROM keys WHERE id <> $1 AND enabled \
+     AND (expires_at IS NULL OR expires_at > $2) \
+     AND EXISTS (SELECT 1 FROM json_each(keys.scopes) AS scope WHERE scope.value = $3))";
 
 const TOUCH: &str = "UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), used.at) \
      FROM (SELECT value ->> 0 AS id, value ->> 1 AS at FROM json_each($1)) AS used WHERE keys.id = used.id";
@@ -109,11 +115,13 @@ impl KeyStore for Store {
         id: &KeyId,
         expected: &KeyPolicy,
         new: &KeyPolicy,
+        last_admin: LastAdmin,
     ) -> Result<PolicyChange, StoreError> {
         self.changing_keys(SetPolicy {
             id: id.clone(),
             expected: expected.clone(),
             new: new.clone(),
+            last_admin,
         })
         .await
     }
@@ -132,8 +140,12 @@ impl KeyStore for Store {
         .await
     }
 
-    async fn delete(&self, id: &KeyId) -> Result<bool, StoreError> {
-        self.changing_keys(Delete { id: id.clone() }).await
+    async fn delete(&self, id: &KeyId, last_admin: LastAdmin) -> Result<KeyRemoval, StoreError> {
+        self.changing_keys(Delete {
+            id: id.clone(),
+            last_admin,
+        })
+        .await
     }
 
     fn touch(&self, id: &KeyId, at: Timestamp) {
@@ -243,6 +255,7 @@ struct SetPolicy {
     id: KeyId,
     expected: KeyPolicy,
     new: KeyPolicy,
+    last_admin: LastAdmin,
 }
 
 #[async_trait]
@@ -252,11 +265,14 @@ impl Command for SetPolicy {
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<PolicyChange, StoreError> {
         let id = self.id.as_str();
         let find = sqlx::query(FIND).bind(id.to_owned());
-        let Some(found) = one(find, connection).await? else {
+        let Some(found) = one(find, &mut *connection).await? else {
             return Ok(PolicyChange::Missing);
         };
         if found.policy != self.expected {
             return Ok(PolicyChange::Conflict(found));
+        }
+        if takes_last_admin(self.last_admin, &found, Some(&self.new), &mut *connection).await? {
+            return Ok(PolicyChange::LastAdmin);
         }
         let set = bind_policy(sqlx::query(SET_POLICY).bind(id.to_owned()), &self.new);
         let changed = one(set, connection).await?;
@@ -270,6 +286,29 @@ async fn one(query: Query, connection: &mut SqliteConnection) -> Result<Option<K
         .await
         .and_then(|found| found.as_ref().map(record).transpose())
         .map_err(failed("changing a key"))
+}
+
+/// Whether the key would be the last administrator to go; `after` is its policy then, or nothing.
+async fn takes_last_admin(
+    rule: LastAdmin,
+    key: &KeyRecord,
+    after: Option<&KeyPolicy>,
+    connection: &mut SqliteConnection,
+) -> Result<bool, StoreError> {
+    let LastAdmin::Stays { now } = rule else {
+        return Ok(false);
+    };
+    if !key.policy.administers(now) || after.is_some_and(|policy| policy.administers(now)) {
+        return Ok(false);
+    }
+    let others: bool = sqlx::query_scalar(OTHER_ADMIN)
+        .bind(key.id.as_str().to_owned())
+        .bind(row::micros(now))
+        .bind(Scope::Admin.name())
+        .fetch_one(connection)
+        .await
+        .map_err(failed("looking for another administrator"))?;
+    Ok(!others)
 }
 
 struct Rotate {
@@ -296,18 +335,28 @@ impl Command for Rotate {
 
 struct Delete {
     id: KeyId,
+    last_admin: LastAdmin,
 }
 
 #[async_trait]
 impl Command for Delete {
-    type Output = bool;
+    type Output = KeyRemoval;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<bool, StoreError> {
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<KeyRemoval, StoreError> {
+        let id = self.id.as_str();
+        let find = sqlx::query(FIND).bind(id.to_owned());
+        let Some(found) = one(find, &mut *connection).await? else {
+            return Ok(KeyRemoval::Missing);
+        };
+        if takes_last_admin(self.last_admin, &found, None, &mut *connection).await? {
+            return Ok(KeyRemoval::LastAdmin);
+        }
         let gone = sqlx::query(DELETE)
-            .bind(self.id.as_str().to_owned())
+            .bind(id.to_owned())
             .fetch_all(connection)
             .await;
-        Ok(!gone.map_err(failed("deleting a key"))?.is_empty())
+        gone.map_err(failed("deleting a key"))?;
+        Ok(KeyRemoval::Removed)
     }
 }
 
@@ -329,3 +378,6 @@ impl Command for Touch {
         done.map(drop).map_err(failed("noting the use of keys"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,9 +7,11 @@
 //! whoever opens the day next counts it all as spent ([`sql::LoadDay`]).
 //!
 //! A quota is refused once it is spent. Several calls of one key that start at the same time could each find
-//! a little left; so calls under way are counted at their estimate, and the one that would no longer fit
-//! waits for them to report. That is how a quota is overrun by one call at most. A call that never reports
-//! (its task died) holds the others up for `reservation_ttl_ms`, and near the end of the quota only.
+//! a little left; so calls under way are counted at the most they may take, and the one that would no longer
+//! fit waits for them to report. They give back what they did not take; where that is not enough, or does not
+//! come in time, the call makes do with what is left. That is how a quota is overrun by one call at most. A
+//! call that never reports (its task died) holds the others up for `reservation_ttl_ms`, and near the end of
+//! the quota only.
 
 mod day;
 pub(crate) mod sql;
@@ -28,7 +30,7 @@ use jiff::civil::Date;
 use tidegate_core::{
     error::StoreError,
     id::KeyId,
-    port::{DayUsage, Ledger, LedgerError, Reservation, UsageRecord},
+    port::{DayUsage, Grant, Ledger, LedgerError, Need, Reservation, UsageRecord},
 };
 use tokio::time::Instant;
 
@@ -137,6 +139,7 @@ impl Book {
 
 #[async_trait]
 impl Ledger for Store {
+    /// A call that does not know what it may take: it holds what is left up to its estimate.
     async fn reserve(
         &self,
         key_id: &KeyId,
@@ -144,14 +147,28 @@ impl Ledger for Store {
         limit_tokens: Option<u64>,
         estimate_tokens: u64,
     ) -> Result<Reservation, LedgerError> {
-        let wait = Duration::from_millis(self.options().reservation_wait_ms);
-        let reserving = self.reserve_in_turn(key_id, day, limit_tokens, estimate_tokens);
-        tokio::time::timeout(wait, reserving).await.unwrap_or_else(|_| {
-            Err(match limit_tokens {
-                Some(limit_tokens) => LedgerError::QuotaSpent { limit_tokens },
-                None => StoreError::Internal("reserving tokens took too long".to_owned()).into(),
-            })
-        })
+        let need = Need {
+            least_tokens: 1,
+            most_tokens: estimate_tokens,
+        };
+        let grant = self.reserve_up_to(key_id, day, limit_tokens, need).await?;
+        Ok(grant.reservation)
+    }
+
+    async fn reserve_up_to(
+        &self,
+        key_id: &KeyId,
+        day: Date,
+        limit_tokens: Option<u64>,
+        need: Need,
+    ) -> Result<Grant, LedgerError> {
+        // Whoever is first in line waits no longer than this, so that those behind it are not held up for more.
+        let patience = Duration::from_millis(self.options().reservation_wait_ms);
+        let in_all = patience + Duration::from_millis(self.options().write_timeout_ms);
+        let reserving = self.reserve_in_turn(key_id, day, limit_tokens, need, Instant::now() + patience);
+        tokio::time::timeout(in_all, reserving)
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Internal("reserving tokens took too long".to_owned()).into()))
     }
 
     fn record(&self, record: UsageRecord) {
@@ -204,27 +221,19 @@ impl Store {
         key_id: &KeyId,
         date: Date,
         limit_tokens: Option<u64>,
-        estimate_tokens: u64,
-    ) -> Result<Reservation, LedgerError> {
+        need: Need,
+        patient_until: Instant,
+    ) -> Result<Grant, LedgerError> {
         let day = self.book().day(key_id, date);
         let _turn = day.turn().await;
         if !day.is_loaded() {
             self.load_day(key_id, date, &day).await?;
         }
-        let ttl = Duration::from_millis(self.options().reservation_ttl_ms);
-        if let Some(limit_tokens) = limit_tokens {
-            loop {
-                let reported = day.reported();
-                match day.room(limit_tokens, Instant::now(), ttl) {
-                    Room::Free => break,
-                    Room::Spent => return Err(LedgerError::QuotaSpent { limit_tokens }),
-                    // Either a call reports, or the oldest of them is given up.
-                    Room::Wait { until } => drop(tokio::time::timeout_at(until, reported).await),
-                }
-            }
-        }
-        if let Some(reserved_tokens) =
-            day.block_end(limit_tokens, estimate_tokens, self.options().quota_block_tokens)
+        let tokens = match limit_tokens {
+            Some(limit_tokens) => self.room(&day, limit_tokens, need, patient_until).await?,
+            None => need.most_tokens,
+        };
+        if let Some(reserved_tokens) = day.block_end(limit_tokens, tokens, self.options().quota_block_tokens)
         {
             let command = sql::ReserveBlock {
                 key_id: key_id.clone(),
@@ -235,8 +244,31 @@ impl Store {
             day.extend(reserved_tokens);
         }
         let reservation = self.book().next_reservation();
-        day.begin_call(reservation, estimate_tokens, Instant::now());
-        Ok(reservation)
+        day.begin_call(reservation, tokens, Instant::now());
+        Ok(Grant { reservation, tokens })
+    }
+
+    /// Waits for room in a quota.
+    async fn room(
+        &self,
+        day: &Day,
+        limit_tokens: u64,
+        need: Need,
+        patient_until: Instant,
+    ) -> Result<u64, LedgerError> {
+        let ttl = Duration::from_millis(self.options().reservation_ttl_ms);
+        loop {
+            let reported = day.reported();
+            let now = Instant::now();
+            match day.room(limit_tokens, need, now < patient_until, now, ttl) {
+                Room::Free { tokens } => return Ok(tokens),
+                Room::Spent => return Err(LedgerError::QuotaSpent { limit_tokens }),
+                // Either a call reports, or the oldest of them is given up, or this one makes do with less.
+                Room::Wait { until } => {
+                    drop(tokio::time::timeout_at(until.min(patient_until), reported).await);
+                }
+            }
+        }
     }
 
     async fn load_day(&self, key_id: &KeyId, date: Date, day: &Day) -> Result<(), StoreError> {
@@ -294,8 +326,25 @@ impl Store {
         Ok(())
     }
 
-    /// What the worker does every interval: rows, last-used times, held turns that have expired, and days
-    /// that are over.
+    /// Gives back of a block what calls held and did not take.
+    async fn trim_day(&self, key_id: &KeyId, date: Date, day: &Day) -> Result<(), StoreError> {
+        // While somebody reserves there is nothing to give back for long.
+        let Some(_turn) = day.free_turn() else {
+            return Ok(());
+        };
+        let Some(reserved_tokens) = day.surplus_end() else {
+            return Ok(());
+        };
+        let command = sql::TrimBlock {
+            key_id: key_id.clone(),
+            day: date,
+            reserved_tokens,
+        };
+        self.writer().run(command).await
+    }
+
+    /// What the worker does every interval: rows, last-used times, held turns that have expired, blocks that
+    /// are too long, and days that are over.
     pub(crate) async fn flush_tick(&self) -> Result<(), StoreError> {
         self.flush_rows().await?;
         self.flush_uses().await?;
@@ -306,6 +355,8 @@ impl Store {
             if is_over && day.is_idle() {
                 self.close_day(&slot.0, slot.1, &day).await?;
                 self.book().forget(&slot);
+            } else {
+                self.trim_day(&slot.0, slot.1, &day).await?;
             }
         }
         Ok(())

@@ -2,7 +2,8 @@
 //!
 //! **One writer, many readers.** SQLite has one writer at a time whatever we do, so all writes go through
 //! one queue to one task ([`Worker`]), which puts every command that is waiting into one transaction and
-//! answers each after the commit. Reads go to a small pool of read-only connections and never wait for a
+//! answers each after the commit. The journal's short writes, which stand in the way of every request, are made on
+//! the caller's own thread while the queue is at rest (`direct`), under the same right to write. Reads go to a small pool of read-only connections and never wait for a
 //! write (WAL). A reader sees every commit made before it started, by whichever process, which is why a
 //! revoked key is refused on the next request: there is no cache to go stale.
 //!
@@ -20,9 +21,11 @@
 //!
 //! A test double for these ports is not needed: open a `Store` in a temporary folder.
 
+mod direct;
 mod error;
 mod files;
 mod held;
+mod inspect;
 mod key_cache;
 mod keys;
 mod ledger;
@@ -38,6 +41,7 @@ mod conformance;
 mod tests;
 
 pub use error::Error;
+pub use inspect::{Inspection, inspect};
 pub use options::Options;
-pub use store::{Check, Erased, Store};
+pub use store::{Erased, Store};
 pub use writer::Worker;

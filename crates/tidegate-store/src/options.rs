@@ -22,11 +22,13 @@ pub struct Options {
     /// Usage rows that may wait for the disk; beyond it only their tokens are kept.
     pub usage_rows_max: usize,
     /// Tokens reserved on the disk at a time. The larger, the fewer writes, and the more a crash counts as
-    /// spent. A key with a quota reserves at most a sixteenth of it, or one call if that is more.
+    /// spent. A key with a quota reserves at most a sixteenth of it, beside what its calls under way may take.
     pub quota_block_tokens: u64,
-    /// How long a call may wait near the end of a quota for calls under way to report what they cost.
+    /// How long a call may wait near the end of a quota for calls under way to report what they cost; then it
+    /// makes do with what is left.
     pub reservation_wait_ms: u64,
-    /// After how long a call that never reported its cost no longer holds up others.
+    /// After how long a call that never reported its cost no longer holds up others. Longer than any call may
+    /// take: what a call under way may still spend is no room for another.
     pub reservation_ttl_ms: u64,
     /// Held turns a key may have; the oldest make room.
     pub held_turns_per_key_max: u32,
@@ -44,7 +46,7 @@ impl Default for Options {
             usage_rows_max: 10_000,
             quota_block_tokens: 20_000,
             reservation_wait_ms: 30_000,
-            reservation_ttl_ms: 120_000,
+            reservation_ttl_ms: 3_600_000,
             held_turns_per_key_max: 64,
         }
     }

@@ -1,9 +1,11 @@
 //! The journal of runs: one row a run, one line a checkpoint.
 //!
-//! Opening and closing a run stand in the way of every request, so that each is one round trip to the
-//! database's thread ([`Command::apply_alone`]) and touches few pages.
+//! Opening and closing a run stand in the way of every request, so that each is written on the thread that asks
+//! ([`Direct`]), or else in one round trip to the database's thread ([`Command::apply_alone`]), and touches few
+//! pages.
 
 use async_trait::async_trait;
+use rusqlite::ToSql;
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 use tidegate_core::{
     clock::Timestamp,
@@ -14,6 +16,7 @@ use tidegate_core::{
 };
 
 use crate::{
+    direct::Direct,
     error::{failed, is_duplicate},
     row,
     store::Store,
@@ -81,6 +84,27 @@ const RECOVER_INDETERMINATE: &str = "UPDATE runs SET state = 'indeterminate', ou
 const RECOVER_INTERRUPTED: &str =
     "UPDATE runs SET state = 'interrupted', outcome = 'interrupted', ended_at = $1 WHERE state = 'running'";
 
+/// What a run that was left open has cost, from its newest state: the model calls that were booked, and the
+/// prompt of the one that it was about to make. That one's cost nobody knows; so the sum is an estimate, unless
+/// the journal goes on with what a tool did, after the calls that the state knows of.
+const RECOVER_USAGE: &str = "UPDATE runs SET \
+     (input_tokens, output_tokens, cached_tokens, reasoning_tokens, estimated) = (SELECT \
+       coalesce(sum(max(0, min(CAST(value ->> 'input_tokens' AS INTEGER), 1 << 40))), 0) \
+         + max(0, min(coalesce(CAST(last.state ->> '$.asking_tokens' AS INTEGER), 0), 1 << 40)), \
+       coalesce(sum(max(0, min(CAST(value ->> 'output_tokens' AS INTEGER), 1 << 40))), 0), \
+       coalesce(sum(max(0, min(CAST(value ->> 'cached_tokens' AS INTEGER), 1 << 40))), 0), \
+       coalesce(sum(max(0, min(CAST(value ->> 'reasoning_tokens' AS INTEGER), 1 << 40))), 0), \
+       coalesce(max(value ->> 'estimated' IS 1), 0) \
+       FROM json_each(last.state, '$.spent.usage_by_role') WHERE type = 'object') \
+     FROM run_checkpoints AS last \
+     WHERE runs.state = 'running' AND last.run_id = runs.id AND json_valid(last.state)";
+
+const RECOVER_ESTIMATED: &str = "UPDATE runs SET estimated = 1 WHERE state = 'running' AND ( \
+     SELECT stage ->> 'stage' FROM run_checkpoints WHERE run_id = runs.id ORDER BY line DESC LIMIT 1 \
+     ) IS NOT 'before_effect' AND ( \
+     SELECT stage ->> 'stage' FROM run_checkpoints WHERE run_id = runs.id ORDER BY line DESC LIMIT 1 \
+     ) IS NOT 'after_effect'";
+
 const PRUNE: &str = "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE ended_at < $1 LIMIT $2)";
 
 #[async_trait]
@@ -88,30 +112,36 @@ impl RunStore for Store {
     /// Waits for its commit to the end: a row that came after its caller had been refused would stay open, and
     /// nobody would close it.
     async fn open(&self, run: &RunRecord, first: &Checkpoint) -> Result<(), StoreError> {
-        self.writer()
-            .run_or_refuse(Open {
-                run: run.clone(),
-                first: Line::of(first),
-            })
-            .await
+        let open = Open {
+            run: run.clone(),
+            first: Line::of(first),
+        };
+        if open.write_directly(self.direct()) {
+            return Ok(());
+        }
+        self.writer().run_or_refuse(open).await
     }
 
     async fn checkpoint(&self, id: &RunId, checkpoint: &Checkpoint) -> Result<(), StoreError> {
-        self.writer()
-            .run(Append {
-                id: id.clone(),
-                line: Line::of(checkpoint),
-            })
-            .await
+        let append = Append {
+            id: id.clone(),
+            line: Line::of(checkpoint),
+        };
+        if append.write_directly(self.direct()) {
+            return Ok(());
+        }
+        self.writer().run(append).await
     }
 
     async fn close(&self, id: &RunId, end: &RunEnd) -> Result<(), StoreError> {
-        self.writer()
-            .run(Close {
-                id: id.clone(),
-                end: end.clone(),
-            })
-            .await
+        let close = Close {
+            id: id.clone(),
+            end: end.clone(),
+        };
+        if close.write_directly(self.direct()) {
+            return Ok(());
+        }
+        self.writer().run(close).await
     }
 
     async fn find(&self, key_id: &KeyId, id: &RunId) -> Result<Option<RunView>, StoreError> {
@@ -235,6 +265,24 @@ impl Command for Open {
 }
 
 impl Open {
+    /// Whether it was written on this thread.
+    fn write_directly(&self, direct: &Direct) -> bool {
+        let (run, first) = (&self.run, &self.first);
+        let values: [&dyn ToSql; 10] = [
+            &run.id.as_str(),
+            &run.request_id.as_str(),
+            &run.key_id.as_str(),
+            &run.user.as_str(),
+            &row::name(&run.origin),
+            &run.model,
+            &row::micros(run.created_at),
+            &first.at,
+            &first.stage,
+            &first.state,
+        ];
+        direct.try_write(OPEN, &values).is_some()
+    }
+
     async fn write(&self, sql: &'static str, connection: &mut SqliteConnection) -> Result<(), StoreError> {
         let done = sqlx::query(sql)
             .bind(self.run.id.as_str().to_owned())
@@ -267,12 +315,7 @@ impl Command for Append {
     type Output = ();
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
-        let sql = if self.line.state.is_some() {
-            CHECKPOINT_WITH_STATE
-        } else {
-            CHECKPOINT
-        };
-        self.write(sql, connection).await
+        self.write(self.sql(), connection).await
     }
 
     async fn apply_alone(&self, connection: &mut SqliteConnection) -> Option<Result<(), StoreError>> {
@@ -286,6 +329,23 @@ impl Command for Append {
 }
 
 impl Append {
+    fn sql(&self) -> &'static str {
+        if self.line.state.is_some() {
+            CHECKPOINT_WITH_STATE
+        } else {
+            CHECKPOINT
+        }
+    }
+
+    /// Whether it was written on this thread. Where no run is open the queue finds that out once more.
+    fn write_directly(&self, direct: &Direct) -> bool {
+        let line = &self.line;
+        let values: [&dyn ToSql; 4] = [&self.id.as_str(), &line.at, &line.stage, &line.state];
+        direct
+            .try_write(self.sql(), &values)
+            .is_some_and(|written| written > 0)
+    }
+
     async fn write(&self, sql: &'static str, connection: &mut SqliteConnection) -> Result<(), StoreError> {
         let written = sqlx::query(sql)
             .bind(self.id.as_str().to_owned())
@@ -322,6 +382,24 @@ impl Command for Close {
 }
 
 impl Close {
+    /// Whether it was written on this thread. Where no run is open the queue finds that out once more.
+    fn write_directly(&self, direct: &Direct) -> bool {
+        let (end, usage) = (&self.end, &self.end.usage);
+        let values: [&dyn ToSql; 10] = [
+            &self.id.as_str(),
+            &row::micros(end.at),
+            &end.state.name(),
+            &end.outcome,
+            &row::count(usage.input_tokens),
+            &row::count(usage.output_tokens),
+            &row::count(usage.cached_tokens),
+            &row::count(usage.reasoning_tokens),
+            &usage.estimated,
+            &row::json(&Stage::End),
+        ];
+        direct.try_write(CLOSE, &values).is_some_and(|closed| closed > 0)
+    }
+
     async fn write(&self, sql: &'static str, connection: &mut SqliteConnection) -> Result<(), StoreError> {
         let usage = &self.end.usage;
         let closed = sqlx::query(sql)
@@ -355,6 +433,10 @@ impl Command for Recover {
     type Output = (u64, u64);
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<(u64, u64), StoreError> {
+        for sql in [RECOVER_USAGE, RECOVER_ESTIMATED] {
+            let done = sqlx::query(sql).execute(&mut *connection).await;
+            done.map_err(failed("summing up what was left open"))?;
+        }
         let mut closed = [0; 2];
         for (closed, sql) in closed
             .iter_mut()
@@ -389,3 +471,6 @@ impl Command for Prune {
         Ok(done.map_err(failed("removing old runs"))?.rows_affected())
     }
 }
+
+#[cfg(test)]
+mod tests;

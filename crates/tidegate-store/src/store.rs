@@ -3,8 +3,6 @@
 use std::{
     collections::HashMap,
     fs::File,
-    os::unix::fs::PermissionsExt as _,
-    path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -21,6 +19,7 @@ use tidegate_core::{
 };
 
 use crate::{
+    direct::Direct,
     error::{Error, failed},
     files,
     key_cache::KeyCache,
@@ -51,30 +50,12 @@ struct Inner {
     clock: Arc<dyn Clock>,
     readers: SqlitePool,
     writer: Writer,
+    direct: Direct,
     book: Book,
     uses: Mutex<HashMap<KeyId, Timestamp>>,
     key_cache: KeyCache,
     daemon: OnceLock<File>,
     was_erased: AtomicBool,
-}
-
-/// What `doctor` wants to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
-    /// The database file.
-    pub path: PathBuf,
-    /// What SQLite found wrong with the file; empty where it is sound.
-    pub faults: Vec<String>,
-    /// The newest migration that has run.
-    pub schema_version: i64,
-    /// Why nothing can be written, if so.
-    pub write_fault: Option<String>,
-    /// Whether the file is readable or writable for other users of the machine.
-    pub is_exposed: bool,
-    /// The size of the file, without its log.
-    pub size_bytes: u64,
-    /// Room on the disk for this user, where the system says.
-    pub free_bytes: Option<u64>,
 }
 
 /// What was erased of a person.
@@ -104,6 +85,7 @@ impl Store {
         let inner = Inner {
             readers: files::readers(&options),
             writer,
+            direct: Direct::default(),
             book: Book::new(&options),
             uses: Mutex::default(),
             daemon: OnceLock::new(),
@@ -146,41 +128,6 @@ impl Store {
         Ok(())
     }
 
-    /// Looks the database over: soundness, schema, whether it can be written, room on the disk.
-    pub async fn check(&self) -> Result<Check, Error> {
-        let path = self.options().path.clone();
-        let refused = |error: sqlx::Error| Error::database(&path, &error);
-        let found: Vec<String> = sqlx::query_scalar("PRAGMA quick_check(10)")
-            .fetch_all(self.readers())
-            .await
-            .map_err(refused)?;
-        let schema_version: i64 =
-            sqlx::query_scalar("SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success")
-                .fetch_one(self.readers())
-                .await
-                .map_err(refused)?;
-        let write_fault = self
-            .writer()
-            .run(Probe)
-            .await
-            .err()
-            .map(|error| error.to_string());
-        let file = std::fs::metadata(&path).map_err(|source| Error::File {
-            path: path.clone(),
-            source,
-        })?;
-        let free_bytes = rustix::fs::statvfs(&path).ok();
-        Ok(Check {
-            faults: found.into_iter().filter(|line| line != "ok").collect(),
-            schema_version,
-            write_fault,
-            is_exposed: file.permissions().mode() & 0o077 != 0,
-            size_bytes: file.len(),
-            free_bytes: free_bytes.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
-            path,
-        })
-    }
-
     /// Erases what is stored of a person's words: runs with their journals, also running ones, and held
     /// turns. Usage stays for the key's books, without the person's name. Within a
     /// flush interval the text is gone from the files too.
@@ -218,6 +165,10 @@ impl Store {
         &self.inner.writer
     }
 
+    pub(crate) fn direct(&self) -> &Direct {
+        &self.inner.direct
+    }
+
     pub(crate) fn book(&self) -> &Book {
         &self.inner.book
     }
@@ -244,18 +195,6 @@ impl Store {
         }
         let uses = uses.into_iter().map(|(id, at)| (id, row::micros(at))).collect();
         self.writer().run(Touch { uses }).await
-    }
-}
-
-/// Writes nothing; its transaction shows whether something could be written.
-struct Probe;
-
-#[async_trait]
-impl Command for Probe {
-    type Output = ();
-
-    async fn apply(&self, _: &mut SqliteConnection) -> Result<(), StoreError> {
-        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use tidegate_core::{
     clock::{Clock, Timestamp},
     error::StoreError,
     id::{CallId, KeyId, RunId},
-    port::{HeldTurn, HeldTurnStore, KeyStore, Ledger, PolicyChange, RunStore},
+    port::{HeldTurn, HeldTurnStore, KeyRemoval, KeyStore, LastAdmin, Ledger, PolicyChange, RunStore},
     run::{RunState, Stage},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -15,6 +15,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Error, Options, Store,
     conformance::{self, after, at, before, cost, end, key, line, run, user},
+    inspect,
 };
 
 /// A clock that stands still in the morning of the day that the tests' usage counts towards, two hours before
@@ -92,7 +93,7 @@ conforms! {
 }
 
 #[tokio::test]
-async fn files_are_private_and_check_says_so() {
+async fn files_are_private_and_an_inspection_says_so() {
     let (_folder, path) = folder();
     let opened = Opened::at(&path).await;
     opened.store.insert(&key("a", 0)).await.unwrap();
@@ -102,7 +103,8 @@ async fn files_are_private_and_check_says_so() {
         let file = file.unwrap().path();
         assert_eq!(mode(&file), 0o600, "{}", file.display());
     }
-    let check = opened.store.check().await.unwrap();
+    let inspected = async || inspect(&path).await.unwrap().unwrap();
+    let check = inspected().await;
     assert_eq!(
         (
             check.faults.as_slice(),
@@ -111,9 +113,23 @@ async fn files_are_private_and_check_says_so() {
         ),
         (&[][..], None, false)
     );
-    assert!(check.schema_version >= 4 && check.free_bytes.is_some_and(|free| free > 0));
+    assert!(check.schema_version >= 4 && check.schema_version == check.known_version);
+    assert!(check.has_keys && check.free_bytes.is_some_and(|free| free > 0));
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(opened.store.check().await.unwrap().is_exposed);
+    assert!(inspected().await.is_exposed);
+    opened.close().await;
+}
+
+#[tokio::test]
+async fn a_key_holds_as_many_turns_as_are_set() {
+    let (_folder, path) = folder();
+    let opened = Opened::with(Options {
+        path,
+        held_turns_per_key_max: 3,
+        ..Options::default()
+    })
+    .await;
+    conformance::turns_are_held(&opened.store, 3).await;
     opened.close().await;
 }
 
@@ -127,14 +143,18 @@ async fn another_process_revokes_and_the_next_look_up_sees_it() {
         let known = KeyStore::find(&cli.store, &record.id).await.unwrap().unwrap();
         let mut policy = known.policy.clone();
         policy.enabled = enabled;
-        let set = cli.store.set_policy(&record.id, &known.policy, &policy).await;
+        let set = cli
+            .store
+            .set_policy(&record.id, &known.policy, &policy, LastAdmin::MayGo)
+            .await;
         assert!(matches!(set, Ok(PolicyChange::Changed(_))), "{set:?}");
         for _reader in 0..6 {
             let found = KeyStore::find(&daemon.store, &record.id).await.unwrap().unwrap();
             assert_eq!(found.policy.enabled, enabled);
         }
     }
-    assert!(cli.store.delete(&record.id).await.unwrap());
+    let gone = cli.store.delete(&record.id, LastAdmin::MayGo).await;
+    assert_eq!(gone.unwrap(), KeyRemoval::Removed);
     assert_eq!(KeyStore::find(&daemon.store, &record.id).await.unwrap(), None);
     cli.close().await;
     daemon.close().await;
@@ -449,14 +469,17 @@ async fn two_processes_change_a_key_and_neither_undoes_the_other() {
     let read = KeyStore::find(&daemon.store, &record.id).await.unwrap().unwrap();
     let mut disabled = read.policy.clone();
     disabled.enabled = false;
-    let set = cli.store.set_policy(&record.id, &read.policy, &disabled).await;
+    let set = cli
+        .store
+        .set_policy(&record.id, &read.policy, &disabled, LastAdmin::MayGo)
+        .await;
     assert!(matches!(set, Ok(PolicyChange::Changed(_))), "{set:?}");
 
     let mut renamed = read.policy.clone();
     renamed.name = "new name".to_owned();
     let set = daemon
         .store
-        .set_policy(&record.id, &read.policy, &renamed)
+        .set_policy(&record.id, &read.policy, &renamed, LastAdmin::MayGo)
         .await
         .unwrap();
     let PolicyChange::Conflict(now) = set else {

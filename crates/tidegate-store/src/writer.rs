@@ -211,15 +211,19 @@ impl Worker {
             maintenance,
             flush_interval,
         } = self;
+        if let Err(error) = store.direct().open(store.options()).await {
+            tracing::warn!(%error, "the journal is written through the queue alone, which takes longer");
+        }
         let flushed = CancellationToken::new();
         let commits = AtomicU64::new(0);
-        let writing = write_all(queue, &mut connection, &commits, &flushed);
+        let writing = write_all(queue, &mut connection, &store, &commits, &flushed);
         let keeping = async {
             keep(&store, maintenance, flush_interval, &commits, &shutdown).await;
             flushed.cancel();
         };
         tokio::join!(writing, keeping);
         // The writer goes last: the last connection to go tidies the log away.
+        store.direct().close().await;
         store.readers().close().await;
         if let Err(error) = connection.close().await {
             tracing::warn!(%error, "the database did not close cleanly; it recovers by itself at the next start");
@@ -245,7 +249,7 @@ async fn keep(
             store.flush_tick(),
         )
         .await;
-        let now = commits.load(Ordering::Relaxed);
+        let now = commits.load(Ordering::Relaxed) + store.direct().commits();
         if store.take_was_erased() {
             // What was erased must not stay readable in the log.
             let moving = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut maintenance);
@@ -278,6 +282,7 @@ async fn warn<T, E: fmt::Display>(what: &'static str, work: impl Future<Output =
 async fn write_all(
     Queue { mut jobs }: Queue,
     connection: &mut SqliteConnection,
+    store: &Store,
     commits: &AtomicU64,
     end: &CancellationToken,
 ) {
@@ -289,11 +294,14 @@ async fn write_all(
         if received.is_none() {
             break;
         }
+        let rest = store.direct().rest().await;
         commit(connection, &mut batch).await;
+        drop(rest);
         commits.fetch_add(1, Ordering::Relaxed);
     }
     jobs.close();
     while jobs.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        let _rest = store.direct().rest().await;
         commit(connection, &mut batch).await;
     }
 }

@@ -320,14 +320,17 @@ async fn inspect(path: &Path, seen: &mut Seen) -> Outcome {
     tracker.spawn(worker.run(shutdown.clone()));
     tracker.close();
     store.lock_daemon()?;
-    let found = look(&store, seen).await;
+    let found = look(&store, path, seen).await;
     shutdown.cancel();
     tracker.wait().await;
     found
 }
 
-async fn look(store: &Store, seen: &mut Seen) -> Outcome {
-    let faults = store.check().await?.faults;
+async fn look(store: &Store, path: &Path, seen: &mut Seen) -> Outcome {
+    let faults = tidegate_store::inspect(path)
+        .await?
+        .ok_or("the database is gone")?
+        .faults;
     expect(faults.is_empty(), || format!("damaged: {faults:?}"))?;
     for id in &seen.keys {
         let key = KeyStore::find(store, &KeyId::new(id)).await?;

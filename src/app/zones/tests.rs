@@ -77,8 +77,13 @@ fn what_it_is_configured_by_and_what_it_keeps_are_blocked_wherever_they_lie() {
 #[test]
 fn files_that_hold_a_credential_are_blocked() {
     let world = World::new();
-    for name in ["keys/one", "keys/two", "keys/first"] {
-        world.put(name, "sk-test\n");
+    let (_, first) = crate::keys::generate(&crate::clock::OsEntropy);
+    for (name, text) in [
+        ("keys/one", "sk-test"),
+        ("keys/two", "sk-test"),
+        ("keys/first", first.expose()),
+    ] {
+        world.put(name, text);
     }
     let lines = "[tools]\nknowledge_bank = \".\"\n[models.providers.mine]\nbase_url = \"http://127.0.0.1:1\"\n\
                  api_key = \"file:keys/one\"\nheaders = { x-gateway = \"file:keys/two\" }\n";

@@ -93,7 +93,7 @@ async fn a_key_lives_and_dies() {
 
     let shown = office.json(&["show", id, "--json"]).await;
     assert_eq!(shown["scopes"], json!(["chat"]));
-    assert_eq!(shown["permission_mode_ceiling"], "full-auto");
+    assert_eq!(shown["mode_ceiling"], "full-auto");
     assert_eq!(shown["requests_per_minute"], 5);
     assert_eq!(shown["tokens_per_day"], 1000);
     assert_eq!(shown["models"], json!(["m"]));
@@ -109,7 +109,7 @@ async fn a_key_lives_and_dies() {
 
     let rotated = office.json(&["rotate", id, "--grace", "1h", "--json"]).await;
     assert_ne!(rotated["key"], made["key"]);
-    assert!(rotated["old_secret_valid_until"].is_string());
+    assert!(rotated["previous_valid_until"].is_string());
 
     let everything = office.keys(&["list", "--json"]).await.unwrap() + &office.keys(&["list"]).await.unwrap();
     for key in [&made["key"], &rotated["key"]] {
@@ -134,7 +134,7 @@ async fn the_defaults_are_careful() {
     );
     let made = office.json(&["create", "--name", "x", "--json"]).await;
     assert_eq!(made["scopes"], json!(["chat", "tools"]));
-    assert_eq!(made["permission_mode_ceiling"], "readonly");
+    assert_eq!(made["mode_ceiling"], "readonly");
     assert_eq!(made["expires_at"], Value::Null);
     office.lifecycle.close().await;
 }
@@ -192,11 +192,14 @@ async fn a_change_by_the_daemon_at_the_same_time_stays() {
                 name: name.to_owned(),
                 ..key.policy.clone()
             };
-            let set = office.store.set_policy(&id, &key.policy, &renamed).await;
+            let set = office
+                .store
+                .set_policy(&id, &key.policy, &renamed, LastAdmin::MayGo)
+                .await;
             match set.unwrap() {
                 PolicyChange::Changed(_) => return,
                 PolicyChange::Conflict(newer) => key = newer,
-                PolicyChange::Missing => panic!("the key is gone"),
+                PolicyChange::Missing | PolicyChange::LastAdmin => panic!("the key is gone"),
             }
         }
     };
@@ -213,5 +216,33 @@ async fn a_change_by_the_daemon_at_the_same_time_stays() {
         let found = office.store.find(&id).await.unwrap().unwrap().policy;
         assert_eq!((found.name, found.enabled), (name, enabled));
     }
+    office.lifecycle.close().await;
+}
+
+#[tokio::test]
+async fn the_last_administrator_goes_only_by_force() {
+    let office = Office::open().await;
+    let make = async |name: &str| {
+        let made = office
+            .json(&["create", "--name", name, "--scope", "admin", "--json"])
+            .await;
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (make("first").await, make("second").await);
+    office.keys(&["disable", &first]).await.unwrap();
+    for command in ["disable", "revoke", "delete"] {
+        let error = office.keys(&[command, &second]).await.unwrap_err();
+        assert!(
+            matches!(error, Error::Refused(_)) && error.exit_code() == 1,
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains("--scope admin") && error.to_string().contains("--force"),
+            "{error}"
+        );
+    }
+    office.keys(&["enable", &first]).await.unwrap();
+    office.keys(&["revoke", &second]).await.unwrap();
+    office.keys(&["revoke", &first, "--force"]).await.unwrap();
     office.lifecycle.close().await;
 }

@@ -1,20 +1,23 @@
 //! Chat completions: read the wire, run the turn, hand its events to one of two encoders.
 
+use std::sync::Arc;
+
 use axum::{
-    Json,
+    Extension, Json,
     body::Bytes,
     extract::State,
     http::{HeaderName, HeaderValue},
     response::{IntoResponse as _, Response},
 };
 use tidegate_core::id::RequestId;
-use tidegate_engine::RunRequest;
+use tidegate_engine::{Lease, RunRequest};
 use tracing::Span;
 
 use crate::http::{
     AppState,
     auth::Identity,
-    error::{ApiError, Envelope},
+    body::budget::Share,
+    error::ApiError,
     extract::JsonText,
     fold, source, sse,
     stamp::Stamp,
@@ -32,15 +35,18 @@ const INLINE_BYTES_MAX: usize = 256 << 10;
 ///
 /// One turn. With `stream` the answer is an event stream of chunks, else one object.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "chat", request_body = ChatRequest,
-    responses((status = 200, body = ChatCompletion), (status = "default", description = "an error", body = Envelope)))]
+    responses((status = 200, body = ChatCompletion)))]
 pub(in crate::http) async fn create(
     State(app): State<AppState>,
     identity: Identity,
     Stamp(request_id): Stamp,
+    share: Option<Extension<Arc<Share>>>,
     JsonText(body): JsonText,
 ) -> Result<Response, ApiError> {
     let options = &app.parts.options;
-    let (request, form) = read(&app, body, identity, request_id).await?;
+    let (mut request, form) = read(&app, body, identity, request_id).await?;
+    // The run holds the messages, also where it goes on without its client.
+    request.lease = share.map_or_else(Lease::default, |Extension(share)| Lease::of(share));
     let model = request.model.clone();
     let run = app.parts.engine.run(request).await?;
     let run_id = run.id.clone();

@@ -20,14 +20,14 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
     color:#eee}}";
 
 /// The OpenAPI document
-#[utoipa::path(get, path = "/openapi.json", tag = "docs", responses((status = 200, description = "this document")))]
+#[utoipa::path(get, path = "/openapi.json", tag = "docs", responses((status = 200, description = "this document", body = Object)))]
 pub(in crate::http) async fn document(State(app): State<AppState>) -> Response {
     let json = HeaderValue::from_static("application/json");
     ([(header::CONTENT_TYPE, json)], app.document.clone()).into_response()
 }
 
 /// The document as a page
-#[utoipa::path(get, path = "/docs", tag = "docs", responses((status = 200, description = "a page", content_type = "text/html")))]
+#[utoipa::path(get, path = "/docs", tag = "docs", responses((status = 200, description = "a page", body = String, content_type = "text/html")))]
 pub(in crate::http) async fn page(State(app): State<AppState>) -> Response {
     let nosniff = (
         HeaderName::from_static("x-content-type-options"),

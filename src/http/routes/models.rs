@@ -5,12 +5,7 @@ use serde::Serialize;
 use tidegate_core::model::ModelInfo;
 use utoipa::ToSchema;
 
-use crate::http::{
-    AppState,
-    auth::Identity,
-    error::{ApiError, Envelope},
-    extract::PathText,
-};
+use crate::http::{AppState, auth::Identity, error::ApiError, extract::query::PathText};
 
 /// A model.
 #[derive(Debug, Serialize, ToSchema)]
@@ -49,7 +44,7 @@ impl From<ModelInfo> for Model {
 ///
 /// Only what the key may use; `tidegate` names the default.
 #[utoipa::path(get, path = "/v1/models", tag = "models",
-    responses((status = 200, body = ModelList), (status = "default", description = "an error", body = Envelope)))]
+    responses((status = 200, body = ModelList)))]
 pub(in crate::http) async fn list(
     State(app): State<AppState>,
     identity: Identity,
@@ -68,7 +63,7 @@ pub(in crate::http) async fn list(
 ///
 /// The id may hold `/` and `:`, escaped or not.
 #[utoipa::path(get, path = "/v1/models/{model}", tag = "models", params(("model" = String, Path, description = "the id")),
-    responses((status = 200, body = Model), (status = "default", description = "an error", body = Envelope)))]
+    responses((status = 200, body = Model)))]
 pub(in crate::http) async fn show(
     State(app): State<AppState>,
     identity: Identity,

@@ -11,14 +11,10 @@ use tidegate_core::{
 use utoipa::ToSchema;
 
 use crate::http::{
-    AppState,
-    auth::Identity,
-    error::{ApiError, Envelope},
-    extract::PathText,
-    wire::answer::WireUsage,
+    AppState, auth::Identity, error::ApiError, extract::query::PathText, wire::answer::WireUsage,
 };
 
-/// Bytes of a run's id; a longer text names no run.
+/// Bytes of a run's id; a longer text is none.
 const RUN_ID_BYTES_MAX: usize = 64;
 
 /// A run as its owner sees it; no message text.
@@ -37,6 +33,8 @@ pub(in crate::http) struct RunBody {
     created_at: i64,
     ended_at: Option<i64>,
     usage: WireUsage,
+    /// Whether part of it is an estimate: a provider reported nothing, or the run was cut off.
+    usage_estimated: bool,
     /// When, and which stage, oldest first.
     #[schema(value_type = Vec<Object>)]
     journal: Vec<Map<String, Value>>,
@@ -46,7 +44,7 @@ pub(in crate::http) struct RunBody {
 ///
 /// Only to the key that owns it; the id is in the `x-run-id` of its answer.
 #[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "the run's id")),
-    responses((status = 200, body = RunBody), (status = "default", description = "an error", body = Envelope)))]
+    responses((status = 200, body = RunBody)))]
 pub(in crate::http) async fn show(
     State(app): State<AppState>,
     identity: Identity,
@@ -57,7 +55,9 @@ pub(in crate::http) async fn show(
             .strip_prefix("run_")
             .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     if !well_formed {
-        return Err(ApiError::not_found("run"));
+        let rule =
+            "`id` must be the id of a run, `run_` and letters and digits; the `x-run-id` of an answer has it";
+        return Err(ApiError::invalid_value("id", rule));
     }
     let found = app
         .parts
@@ -82,6 +82,7 @@ fn body(view: RunView) -> RunBody {
         created_at: record.created_at.as_second(),
         ended_at: view.ended_at.map(Timestamp::as_second),
         usage: view.usage.into(),
+        usage_estimated: view.usage.estimated,
         journal: view.journal.iter().map(|(at, stage)| line(*at, stage)).collect(),
     }
 }

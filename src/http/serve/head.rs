@@ -5,83 +5,18 @@
 //! watch looks at the bytes on their way to hyper, follows where heads begin and end, and gives its verdict when
 //! hyper hands over the request. It follows pipelined heads too. Bytes of bodies are counted, not looked at.
 //!
-//! The same stream is where a peer that has stopped reading is told from a slow one, see [`Stall`].
+//! Where hyper takes no request out of a head, the watch still has its bytes and can tell why.
 
 use std::{
-    io::{self, IoSlice},
     mem,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll, ready},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-use super::stall::Stall;
 
 /// How much is kept of what came in one read behind a head. Hyper's buffer is bounded by
 /// [`super::HEAD_BYTES_MAX`], but may be allocated for up to twice as much and is then filled.
 const AHEAD_BYTES_MAX: usize = 4 * super::HEAD_BYTES_MAX;
-
-/// A stream whose bytes are looked at while they are read, and that fails when they are not taken any more.
-#[derive(Debug)]
-pub(super) struct Watched<S> {
-    stream: S,
-    watch: Watch,
-    stall: Stall,
-}
-
-impl<S> Watched<S> {
-    pub(super) fn new(stream: S, watch: Watch, stall: Stall) -> Self {
-        Self { stream, watch, stall }
-    }
-
-    /// What looks at the bytes.
-    pub(super) fn watch(&self) -> Watch {
-        self.watch.clone()
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
-        self.watch.see(buf.filled().get(before..).unwrap_or_default());
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.stall.check(written, cx)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.stall.check(written, cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
+/// Room for a head that a connection keeps from one request to the next; more is given back.
+const KEPT_BYTES_MAX: usize = 2 << 10;
 
 /// How the lines of a head end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,28 +33,72 @@ pub(super) enum Verdict {
 pub(super) struct Watch(Arc<Mutex<Track>>);
 
 impl Watch {
-    fn see(&self, bytes: &[u8]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).see(bytes);
+    /// To be called with everything that was read, in order.
+    pub(super) fn see(&self, bytes: &[u8]) {
+        self.track().see(bytes);
     }
 
     /// To be called once for each request, as soon as hyper hands it over. `body_bytes` is how long its body
     /// is; `None` when that is not known before its end, after which this connection must serve no other.
     pub(super) fn take(&self, body_bytes: Option<u64>) -> Verdict {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take(body_bytes)
+        self.track().take(body_bytes)
+    }
+
+    /// Whether bytes of a head are there that hyper has not made a request of.
+    pub(super) fn has_unread_head(&self) -> bool {
+        let track = self.track();
+        match &track.place {
+            Place::Head(_) => !track.head.is_empty(),
+            Place::Ended(_) => true,
+            Place::Body { .. } | Place::Blind => false,
+        }
+    }
+
+    /// The bytes of that head.
+    pub(super) fn unread(&self) -> Unread {
+        let track = self.track();
+        Unread {
+            head: track.head.clone(),
+            is_cut: track.is_cut,
+        }
+    }
+
+    /// Notes that the request was refused for its head, with what follows it unread.
+    pub(super) fn refuse(&self) {
+        self.track().was_refused = true;
+    }
+
+    /// Whether that has been noted.
+    pub(super) fn was_refused(&self) -> bool {
+        self.track().was_refused
     }
 
     /// Ends the watch: what follows is no HTTP/1.
     pub(super) fn end(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Track::blind();
+        *self.track() = Track::blind();
     }
+
+    fn track(&self) -> MutexGuard<'_, Track> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A head of which no request was made.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) head: Vec<u8>,
+    /// There was more of it than is kept.
+    pub(super) is_cut: bool,
 }
 
 #[derive(Debug, Default)]
 struct Track {
     place: Place,
+    /// The head under way, or the one that has just ended; at most [`super::HEAD_BYTES_MAX`].
+    head: Vec<u8>,
+    /// The head has more bytes than are kept.
+    is_cut: bool,
+    was_refused: bool,
     /// What came after the end of a head whose request hyper has not handed over yet: most often the beginning
     /// of its body. At most [`AHEAD_BYTES_MAX`].
     ahead: Vec<u8>,
@@ -148,17 +127,28 @@ impl Track {
     fn blind() -> Self {
         Self {
             place: Place::Blind,
-            ahead: Vec::new(),
+            ..Self::default()
         }
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        let room = super::HEAD_BYTES_MAX - self.head.len();
+        self.is_cut |= bytes.len() > room;
+        self.head.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
     }
 
     fn see(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             match &mut self.place {
                 Place::Head(lines) => {
-                    let Some(end) = lines.read(bytes) else { return };
+                    let Some(end) = lines.read(bytes) else {
+                        self.keep(bytes);
+                        return;
+                    };
                     self.place = Place::Ended(lines.verdict());
-                    bytes = bytes.get(end..).unwrap_or_default();
+                    let (head, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
+                    self.keep(head);
+                    bytes = rest;
                 }
                 Place::Ended(_) => {
                     if self.ahead.len() + bytes.len() > AHEAD_BYTES_MAX {
@@ -187,6 +177,12 @@ impl Track {
             Place::Head(_) | Place::Body { .. } | Place::Blind => Verdict::Unsound,
         };
         let ahead = mem::take(&mut self.ahead);
+        self.is_cut = false;
+        if self.head.capacity() > KEPT_BYTES_MAX {
+            self.head = Vec::new();
+        } else {
+            self.head.clear();
+        }
         self.place = match body_bytes {
             Some(0) => Place::default(),
             Some(left) => Place::Body { left },

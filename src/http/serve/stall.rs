@@ -54,7 +54,7 @@ mod tests {
     };
 
     use super::{
-        super::head::{Watch, Watched},
+        super::{head::Watch, watched::Watched},
         *,
     };
 
@@ -64,7 +64,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_is_waited_for_and_one_that_has_stopped_is_not() {
         let (ours, mut theirs) = duplex(1);
-        let mut ours = Watched::new(ours, Watch::default(), Stall::new(TIMEOUT));
+        let mut ours = Watched::new(ours, Watch::default(), Stall::new(TIMEOUT), axum::Router::new());
         let begin = Instant::now();
         let reading = async {
             for _ in 0..5 {

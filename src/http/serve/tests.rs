@@ -5,10 +5,13 @@ use axum::{
     routing::{get, post},
 };
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
+use http_body_util::BodyExt as _;
+use hyper::Response;
+use hyper_util::rt::TokioExecutor;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    sync::oneshot,
+    sync::{mpsc, oneshot},
     task::JoinSet,
 };
 
@@ -156,25 +159,217 @@ async fn a_body_of_unknown_length_is_the_last_on_its_connection() {
     );
 }
 
+/// A client of HTTP/2 on a connection of its own.
+struct H2 {
+    sender: hyper::client::conn::http2::SendRequest<Body>,
+    host: String,
+    driver: JoinSet<hyper::Result<()>>,
+}
+
+impl H2 {
+    /// With windows of this size, which it opens as it reads.
+    async fn connect(host: &str, window_bytes: u32) -> Self {
+        let stream = TcpStream::connect(host).await.unwrap();
+        let (sender, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(window_bytes)
+            .initial_connection_window_size(1 << 20)
+            .handshake(TokioIo::new(stream))
+            .await
+            .unwrap();
+        let mut driver = JoinSet::new();
+        driver.spawn(connection);
+        Self {
+            sender,
+            host: host.to_owned(),
+            driver,
+        }
+    }
+
+    async fn ask(&mut self, method: &str, path: &str, body: &'static str) -> Response<Incoming> {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("http://{}{path}", self.host));
+        let request = request.body(Body::from(body)).unwrap();
+        self.sender.send_request(request).await.unwrap()
+    }
+}
+
+async fn text(response: Response<Incoming>) -> String {
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 #[tokio::test]
 async fn http_2_is_not_looked_at() {
     let (host, _tasks) = door().await;
-    let stream = TcpStream::connect(&host).await.unwrap();
-    let (mut sender, connection) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-            .await
-            .unwrap();
-    let mut driver = JoinSet::new();
-    driver.spawn(connection);
+    let mut client = H2::connect(&host, 1 << 16).await;
     for _ in 0..3 {
-        let request = Request::builder().method("POST").uri(format!("http://{host}/"));
-        let answer = sender
-            .send_request(request.body(Body::from("\n\n")).unwrap())
-            .await
-            .unwrap();
+        let answer = client.ask("POST", "/", "\n\n").await;
         assert_eq!(
             (answer.status(), answer.version()),
             (StatusCode::OK, Version::HTTP_2)
         );
+        assert_eq!(text(answer).await, "served 2");
     }
+}
+
+#[tokio::test]
+async fn an_http_2_head_has_the_same_bounds() {
+    let (host, _tasks) = door().await;
+    let mut client = H2::connect(&host, 1 << 16).await;
+    let long = "a".repeat(HEAD_BYTES_MAX);
+    for (fields, value, words) in [
+        (HEADERS_MAX + 1, "a", "64 header fields"),
+        (1, long.as_str(), "65536 bytes"),
+    ] {
+        let mut request = Request::builder().uri(format!("http://{host}/"));
+        for at in 0..fields {
+            request = request.header(format!("x-{at}"), value);
+        }
+        let answer = client
+            .sender
+            .send_request(request.body(Body::empty()).unwrap())
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        let text = text(answer).await;
+        assert!(
+            text.contains("request_head_too_large") && text.contains(words),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        client.ask("GET", "/", "").await.status(),
+        StatusCode::OK,
+        "the connection goes on"
+    );
+}
+
+static LETTERS: [u8; 40_000] = [b'a'; 40_000];
+
+/// How long a peer may take nothing in these tests.
+const SOON: Duration = Duration::from_millis(400);
+
+/// A router with a long answer, one without end and a short one; what is sent tells when it is let go.
+fn answers_over_h2() -> (Router, mpsc::Receiver<&'static str>) {
+    let (gone, let_go) = mpsc::channel(8);
+    let body = move |name: &'static str, frames: usize| {
+        let gone = gone.clone();
+        move || {
+            let held = Held(name, gone.clone());
+            let letters = stream::iter(0..frames).map(move |_| {
+                let _held = &held;
+                Ok::<_, Infallible>(Bytes::from_static(&LETTERS))
+            });
+            async { Body::from_stream(letters) }
+        }
+    };
+    let router = Router::new()
+        .route("/endless", get(body("endless", usize::MAX)))
+        .route("/one-frame", get(body("one frame", 1)))
+        .route("/long", get(body("long", 10)))
+        .route(
+            "/silent",
+            get(|| async { Body::from_stream(stream::pending::<io::Result<Bytes>>()) }),
+        )
+        .route("/", get(|| async { "served" }));
+    (router, let_go)
+}
+
+struct Held(&'static str, mpsc::Sender<&'static str>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The test may have seen enough.
+        let (Ok(()) | Err(_)) = self.1.try_send(self.0);
+    }
+}
+
+async fn serve(router: Router, options: Options) -> (String, JoinSet<usize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move { run(listener, router, &options, CancellationToken::new()).await });
+    (host, tasks)
+}
+
+#[tokio::test]
+async fn an_http_2_peer_that_keeps_its_window_shut_loses_the_stream_and_no_other() {
+    let (router, mut let_go) = answers_over_h2();
+    let options = Options {
+        write_timeout_ms: 400,
+        ..Options::default()
+    };
+    let (host, _tasks) = serve(router, options).await;
+    let mut client = H2::connect(&host, 1000).await;
+    let begin = time::Instant::now();
+    // Held and not read: the client answers pings and opens no window for them.
+    let shut = client.ask("GET", "/endless", "").await;
+    let small = client.ask("GET", "/one-frame", "").await;
+    // A run may be silent for as long as it likes.
+    let silent = client.ask("GET", "/silent", "").await;
+    let mut gone = Vec::new();
+    while gone.len() < 2 {
+        let name = time::timeout(Duration::from_secs(20), let_go.recv()).await;
+        gone.extend(name.expect("the answers are still held"));
+    }
+    gone.sort_unstable();
+    assert_eq!(gone, ["endless", "one frame"]);
+    assert!(begin.elapsed() >= SOON, "it has its time");
+    for response in [shut, small] {
+        assert!(
+            response.into_body().collect().await.is_err(),
+            "the client is told"
+        );
+    }
+    assert_eq!(
+        text(client.ask("GET", "/", "").await).await,
+        "served",
+        "the connection goes on"
+    );
+    assert_eq!(silent.status(), StatusCode::OK);
+    let waiting = time::timeout(SOON * 2, silent.into_body().collect()).await;
+    assert!(waiting.is_err(), "there is nothing to take, so nothing is missed");
+    assert!(client.driver.try_join_next().is_none());
+}
+
+#[tokio::test]
+async fn a_slow_http_2_reader_gets_everything() {
+    let (router, mut let_go) = answers_over_h2();
+    let options = Options {
+        write_timeout_ms: 400,
+        ..Options::default()
+    };
+    let (host, _tasks) = serve(router, options).await;
+    let mut client = H2::connect(&host, 40_000).await;
+    let mut body = client.ask("GET", "/long", "").await.into_body();
+    let begin = time::Instant::now();
+    let mut bytes = 0;
+    while let Some(frame) = body.frame().await {
+        bytes += frame.unwrap().data_ref().map_or(0, Bytes::len);
+        if bytes % 80_000 == 0 {
+            time::sleep(SOON / 2).await;
+        }
+    }
+    assert_eq!(bytes, 400_000);
+    assert!(begin.elapsed() > SOON, "it took longer than one piece may");
+    assert_eq!(let_go.recv().await, Some("long"));
+}
+
+#[tokio::test]
+async fn an_http_2_connection_without_streams_is_let_go() {
+    let (router, _let_go) = answers_over_h2();
+    let options = Options {
+        header_timeout_ms: 400,
+        ..Options::default()
+    };
+    let (host, _tasks) = serve(router, options).await;
+    let mut client = H2::connect(&host, 1 << 16).await;
+    let silent = client.ask("GET", "/silent", "").await;
+    let idle = time::timeout(SOON * 3, client.driver.join_next()).await;
+    assert!(idle.is_err(), "a stream is open");
+    drop(silent);
+    let ended = time::timeout(Duration::from_secs(20), client.driver.join_next()).await;
+    assert!(matches!(ended, Ok(Some(_))), "the connection stays open");
 }

@@ -165,11 +165,11 @@ async fn a_connection_above_the_bound_is_told_so() {
 #[tokio::test]
 async fn a_panic_is_answered_in_the_envelope_and_the_next_request_is_served() {
     let server = Server::start(Options::default()).await;
-    server.memory.broken.store(true, Ordering::Relaxed);
+    server.readiness.is_broken.store(true, Ordering::Relaxed);
     let broken = server.send("GET", "/health/ready", &server.admin, "").await;
     assert_eq!((broken.status, broken.code().as_str()), (500, "internal_error"));
     assert!(!broken.body.contains("on purpose") && broken.head.contains("x-request-id: req_"));
-    server.memory.broken.store(false, Ordering::Relaxed);
+    server.readiness.is_broken.store(false, Ordering::Relaxed);
     assert_eq!(
         server
             .send("GET", "/health/ready", &server.admin, "")

@@ -1,20 +1,32 @@
-//! A whole front end over a real socket; the doubles stand for what lies outside of this program.
+//! A whole front end over a real socket, in front of the real store and tools in a folder of its own; the doubles
+//! stand for what lies outside of this program.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
+};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use tidegate_core::{
     caller::{Scope, Scopes},
     clock::Timestamp,
+    id::{RunId, UserId},
     key::{KeyPolicy, KeyRecord},
     model::{FinishReason, ModelError, ModelEvent, ModelInfo, ModelRef, ModelRequest},
-    port::ModelStream,
+    port::{ModelStream, UsageRecord},
     secret::PlainKey,
-    usage::Usage,
+    usage::{Role, Usage},
 };
 use tidegate_engine::{hooks::Hooks, prompt, prompt::Composer, routing, routing::RoutingGate};
 use tidegate_gate::{PermissionGate, Zones, guards::secrets::Redactor};
+use tidegate_io::{
+    http::OperatorClient,
+    lines::{self, LineWriter},
+    operator_files::Disk,
+};
+use tidegate_store::Store;
+use tidegate_tools::Tools;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -22,7 +34,10 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use super::{super::*, memory::Memory};
+use super::{
+    super::*,
+    outside::{Keys, Readiness},
+};
 use crate::keys;
 
 #[derive(Debug)]
@@ -110,49 +125,46 @@ impl ChatModel for Parrot {
 pub(super) struct Server {
     pub(super) host: String,
     pub(super) admin: PlainKey,
-    pub(super) memory: Arc<Memory>,
+    pub(super) keys: Arc<Keys>,
+    pub(super) readiness: Arc<Readiness>,
     pub(super) shutdown: CancellationToken,
     pub(super) tasks: JoinSet<usize>,
+    /// Seeds of keys, each used once.
+    made: AtomicU64,
+    /// What writes to the disk; ends with the server.
+    _workers: JoinSet<()>,
+    _folder: tempfile::TempDir,
 }
 
 impl Server {
     pub(super) async fn start(options: Options) -> Self {
-        let memory = Arc::new(Memory::default());
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path();
         let entropy = Arc::new(Counting::default());
         let shutdown = CancellationToken::new();
-        let engine = Arc::new(Engine::new(tidegate_engine::Parts {
-            model: Arc::new(Parrot),
-            tools: memory.clone(),
-            gate: Arc::new(PermissionGate::new(Zones::default())),
-            redactor: Arc::new(Redactor::new([]).unwrap()),
-            composer: Arc::new(Composer::new(memory.clone(), prompt::Options::default())),
-            routing: Arc::new(RoutingGate::new(
-                memory.clone(),
-                None,
-                memory.clone(),
-                Arc::new(Noon),
-                routing::Options::default(),
-            )),
-            runs: memory.clone(),
-            ledger: memory.clone(),
-            held: memory.clone(),
-            hooks: Hooks::default(),
-            tool_log: memory.clone(),
-            clock: Arc::new(Noon),
-            entropy: entropy.clone(),
-            tracker: TaskTracker::new(),
-            shutdown: CancellationToken::new(),
-            options: tidegate_engine::Options::default(),
-        }));
+        let mut workers = JoinSet::new();
+        let store_options = tidegate_store::Options {
+            path: home.join("tidegate.db"),
+            ..tidegate_store::Options::default()
+        };
+        let (store, worker) = Store::open(store_options, Arc::new(Noon)).await.unwrap();
+        workers.spawn(worker.run(CancellationToken::new()));
+        let (log, worker) = LineWriter::open(lines::Options::new(home.join("lines.jsonl")));
+        workers.spawn(worker.run(CancellationToken::new()));
+        let keys = Arc::new(Keys {
+            store: store.clone(),
+            meanwhile: Mutex::default(),
+        });
+        let readiness = Arc::new(Readiness::default());
         let router = router(Parts {
-            engine,
-            keys: memory.clone(),
-            ledger: memory.clone(),
-            runs: memory.clone(),
+            engine: Arc::new(engine(home, &store, Arc::new(log), &entropy)),
+            keys: keys.clone(),
+            ledger: Arc::new(store.clone()),
+            runs: Arc::new(store),
             models: Arc::new(Parrot),
-            readiness: memory.clone(),
+            readiness: readiness.clone(),
             clock: Arc::new(Noon),
-            entropy: entropy.clone(),
+            entropy,
             options: options.clone(),
             shutdown: shutdown.clone(),
         });
@@ -164,9 +176,13 @@ impl Server {
         let mut server = Self {
             host,
             admin: PlainKey::new(""),
-            memory,
+            keys,
+            readiness,
             shutdown,
             tasks,
+            made: AtomicU64::new(1_000_000),
+            _workers: workers,
+            _folder: folder,
         };
         server.admin = server
             .add_key(|policy| policy.scopes = Scopes::from(Scope::ALL))
@@ -174,13 +190,28 @@ impl Server {
         server
     }
 
+    /// Books a call of a key on the day that it is.
+    pub(super) fn spend(&self, key: &PlainKey, usage: Usage) {
+        let key_id = keys::parse(key.expose()).unwrap().id;
+        self.keys.store.record(UsageRecord {
+            at: Noon.now(),
+            day: Noon.today(),
+            user: UserId::of(&key_id, None).unwrap(),
+            key_id,
+            run_id: RunId::new("run_spent"),
+            provider: "parrots".into(),
+            model: "parrot".into(),
+            role: Role::Main,
+            usage,
+            reservation: None,
+        });
+    }
+
     pub(super) async fn add_key(&self, change: impl FnOnce(&mut KeyPolicy)) -> PlainKey {
         let mut policy = KeyPolicy::new("test");
         policy.scopes = Scopes::from([Scope::Chat]);
         change(&mut policy);
-        let seed = Counting(AtomicU64::new(
-            1_000_000 + self.memory.keys.lock().unwrap().len() as u64 * 1000,
-        ));
+        let seed = Counting(AtomicU64::new(self.made.fetch_add(1000, Ordering::Relaxed)));
         let (id, plain) = keys::generate(&seed);
         let hash = keys::hash(&plain);
         let record = KeyRecord {
@@ -191,7 +222,7 @@ impl Server {
             last_used_at: None,
             policy,
         };
-        self.memory.insert(&record).await.unwrap();
+        self.keys.insert(&record).await.unwrap();
         plain
     }
 
@@ -215,6 +246,47 @@ impl Server {
         );
         Answer::of(&self.raw(format!("{head}{body}").as_bytes()).await)
     }
+}
+
+/// The real engine with a parrot for a model.
+fn engine(home: &std::path::Path, store: &Store, log: Arc<LineWriter>, entropy: &Arc<Counting>) -> Engine {
+    let composer = prompt::Options {
+        agent_file: home.join("AGENT.md"),
+        skills_dir: home.join("skills"),
+        ..prompt::Options::default()
+    };
+    tidegate_io::files::write_private(&composer.agent_file, b"You are a test assistant.\n").unwrap();
+    let tools = tidegate_tools::Options {
+        knowledge_bank: home.to_owned(),
+        ..tidegate_tools::Options::default()
+    };
+    let client = OperatorClient::new(&tidegate_io::http::Options::default()).unwrap();
+    let tools = Tools::open(tools, Zones::default(), Arc::new(Noon), client).unwrap();
+    let routing = RoutingGate::new(
+        Arc::new(Disk),
+        None,
+        log.clone(),
+        Arc::new(Noon),
+        routing::Options::default(),
+    );
+    Engine::new(tidegate_engine::Parts {
+        model: Arc::new(Parrot),
+        tools: Arc::new(tools),
+        gate: Arc::new(PermissionGate::new(Zones::default())),
+        redactor: Arc::new(Redactor::new([]).unwrap()),
+        composer: Arc::new(Composer::new(Arc::new(Disk), composer)),
+        routing: Arc::new(routing),
+        runs: Arc::new(store.clone()),
+        ledger: Arc::new(store.clone()),
+        held: Arc::new(store.clone()),
+        hooks: Hooks::default(),
+        tool_log: log,
+        clock: Arc::new(Noon),
+        entropy: entropy.clone(),
+        tracker: TaskTracker::new(),
+        shutdown: CancellationToken::new(),
+        options: tidegate_engine::Options::default(),
+    })
 }
 
 /// An answer, taken apart.

@@ -6,7 +6,7 @@ use tidegate_core::{
     caller::{Origin, Scope},
     id::RequestId,
 };
-use tidegate_engine::RunRequest;
+use tidegate_engine::{Lease, RunRequest};
 use utoipa::ToSchema;
 
 use super::{
@@ -232,6 +232,7 @@ pub(in crate::http) fn read(
         // A field of a body is no authority: only the header counts, and it can only lower what the key has.
         mode: identity.mode,
         on_disconnect: identity.on_disconnect,
+        lease: Lease::default(),
     };
     Ok((run, form))
 }

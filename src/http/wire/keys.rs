@@ -2,6 +2,7 @@
 //! not stored is worse than an error.
 
 mod check;
+pub(in crate::http) mod query;
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use tidegate_core::{
     port::DayUsage,
     secret::PlainKey,
 };
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::{http::error::ApiError, keys};
 
@@ -140,30 +141,6 @@ pub(in crate::http) struct RotateKey {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct NoFields {}
-
-/// Which part of the list.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(in crate::http) struct ListKeys {
-    /// Begin after this id.
-    pub(in crate::http) after: Option<String>,
-    /// 1 to 100; 20 where absent.
-    limit: Option<u32>,
-    /// `asc` or `desc` by creation; `asc` where absent.
-    order: Option<String>,
-}
-
-/// Which days.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(in crate::http) struct UsageQuery {
-    /// The first day, `2026-01-31`; 30 days before the last where absent.
-    pub(in crate::http) from: Option<String>,
-    /// The last day; today where absent.
-    pub(in crate::http) to: Option<String>,
-}
 
 /// A key, without its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -377,32 +354,6 @@ impl RotateKey {
             )),
             Some(seconds) => Ok(seconds),
             None => Ok(default_s.min(GRACE_S_MAX)),
-        }
-    }
-}
-
-impl ListKeys {
-    /// The page's size.
-    pub(in crate::http) fn limit(&self) -> Result<u32, ApiError> {
-        match self.limit {
-            None => Ok(20),
-            Some(limit) if (1..=100).contains(&limit) => Ok(limit),
-            Some(_) => Err(ApiError::invalid_value(
-                "limit",
-                "`limit` must lie between 1 and 100",
-            )),
-        }
-    }
-
-    /// Whether the newest come first.
-    pub(in crate::http) fn newest_first(&self) -> Result<bool, ApiError> {
-        match self.order.as_deref() {
-            None | Some("asc") => Ok(false),
-            Some("desc") => Ok(true),
-            Some(_) => Err(ApiError::invalid_value(
-                "order",
-                "`order` must be `asc` or `desc`",
-            )),
         }
     }
 }

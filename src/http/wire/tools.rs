@@ -126,7 +126,7 @@ fn add(tools: &mut Vec<ToolSchema>, function: Function, param: &str) -> Result<(
     tools.push(ToolSchema {
         name,
         description: function.description.unwrap_or_default(),
-        parameters,
+        parameters: parameters.into(),
         strict: function.strict,
     });
     Ok(())

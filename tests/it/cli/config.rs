@@ -239,3 +239,110 @@ async fn a_daemon_started_with_an_unknown_setting_warns_and_serves() {
     assert_eq!(code, Some(0));
     assert!(stderr.contains("engine.rounds_max"), "{stderr}");
 }
+
+#[tokio::test]
+async fn every_mistake_is_listed_at_once_by_the_check_and_by_the_start() {
+    let home = Home::bare()
+        .env("TIDEGATE_SERVER__REQUESTS_MAX", "many")
+        .env("TIDEGATE_ENGINE__ROUND_MAX", "3")
+        .env("RUST_LOG", "a=b=c");
+    home.write(
+        "tidegate.toml",
+        "datadir = \"x\"\n[server]\nbind = 5\nbogus = 1\n[engine]\nrounds_max = 0\n\
+         [models.providers.x]\nbase_url = \"http://127.0.0.1:1/v1\"\nnative_tool = true\napi_key = \"env:NOPE\"\n\
+         headers = { a = \"file:gone\" }\n[models]\nfallbacks = [\"z:1\"]\nproxy = \"::\"\n[server]\n",
+    );
+    let mut lists = Vec::new();
+    for command in [
+        &["config", "--check"][..],
+        &["serve"],
+        &["keys", "list"],
+        &["config"],
+    ] {
+        let (code, stdout, stderr) = home.run(&[&["--set", "retention.runs_days=-1"], command].concat());
+        assert_eq!(code, Some(1), "{command:?}: {stderr}");
+        assert!(stdout.is_empty(), "{command:?}: {stdout}");
+        lists.push(stderr);
+    }
+    assert!(lists.iter().all(|list| *list == lists[0]), "{lists:?}");
+    for part in [
+        "10 errors, 4 warnings",
+        "error: line 3: `server.bind`: expected a text",
+        "error: line 6: `engine.rounds_max`: expected a whole number, 1 to",
+        "error: line 10: `models.providers.x.api_key`: the environment variable `NOPE` is not set; set it",
+        "error: line 11: `models.providers.x.headers.a`: the file `gone`",
+        "error: line 13: `models.fallbacks[0]`",
+        "error: line 14: `models.proxy`: this is no address of a proxy",
+        "error: line 15: this is not TOML: duplicate key; each section",
+        "error: environment variable TIDEGATE_SERVER__REQUESTS_MAX: `server.requests_max`",
+        "error: environment variable RUST_LOG",
+        "error: flag --set: `retention.runs_days`",
+        "warning: line 1: `datadir`: no such setting; did you mean `data_dir`?",
+        "warning: line 4: `server.bogus`: no such setting; `tidegate config --reference`",
+        "warning: line 9: `models.providers.x.native_tool`: no such setting; did you mean `models.providers.x.native_tools`?",
+        "warning: environment variable TIDEGATE_ENGINE__ROUND_MAX: `engine.round_max`: no such setting; did you mean TIDEGATE_ENGINE__ROUNDS_MAX",
+    ] {
+        assert!(lists[0].contains(part), "{part}: {}", lists[0]);
+    }
+}
+
+#[test]
+fn the_reference_names_everything_else_that_has_a_say() {
+    let (_, reference, _) = Home::bare().run(&["config", "--reference"]);
+    for part in [
+        "TIDEGATE_BOOTSTRAP_KEY",
+        "TIDEGATE_CONFIG",
+        "OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL",
+        "TIDEGATE_MODELS__PROVIDERS__NAME__BASE_URL",
+        "TIDEGATE_HOOKS=",
+        "--config FILE",
+        "--set KEY=VALUE",
+        "env:NAME",
+        "file:PATH",
+        "embedding_threshold = 0.8\n",
+        "not_configured_hint = \"\"\n",
+    ] {
+        assert!(reference.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn variables_reach_nested_tables_and_lists() {
+    let home = Home::bare()
+        .env(
+            "TIDEGATE_MODELS__PROVIDERS__LOCAL__BASE_URL",
+            "http://127.0.0.1:1/v1",
+        )
+        .env(
+            "TIDEGATE_MODELS__PROVIDERS__LOCAL__HEADERS",
+            "{ x-team = \"blue\" }",
+        )
+        .env("TIDEGATE_MODELS__PROVIDERS__LOCAL__EXTRA", "top_k, min_p")
+        .env(
+            "TIDEGATE_MODELS__ALIASES",
+            "{ \"gpt-4.1\" = { provider = \"local\", model = \"m\" } }",
+        )
+        .env("TIDEGATE_SERVER__ALLOWED_HOSTS", "a.example,b.example")
+        .env(
+            "TIDEGATE_HOOKS",
+            "[{ name = \"h\", command = [\"/usr/local/bin/h\"] }]",
+        );
+    home.write(
+        "tidegate.toml",
+        "[models.aliases.other]\nprovider = \"local\"\nmodel = \"n\"\n[[hooks]]\nname = \"gone\"\ncommand = [\"x\"]\n",
+    );
+    let (code, shown, stderr) = home.run(&["config"]);
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    for line in [
+        "base_url = \"http://127.0.0.1:1/v1\"",
+        "x-team = \"(hidden)\"",
+        "extra = [\"top_k\", \"min_p\"]",
+        "[models.aliases.\"gpt-4.1\"]",
+        "[models.aliases.other]",
+        "allowed_hosts = [\"a.example\", \"b.example\"]",
+        "command = [\"/usr/local/bin/h\"]",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("gone"), "the list is given whole: {shown}");
+}

@@ -101,3 +101,64 @@ fn a_folder_without_a_model_or_a_key_says_what_to_type() {
         "{text}"
     );
 }
+
+#[test]
+fn nothing_is_made_in_a_bare_folder_and_every_failing_line_says_how_to_mend_it() {
+    let home = Home::bare()
+        .env("TIDEGATE_DISCOVERY__OLLAMA", "false")
+        .env("TIDEGATE_BIND", "127.0.0.1:0");
+    let (code, text, stderr) = home.run(&["doctor", "--json"]);
+    assert_eq!(code, Some(1), "{text}{stderr}");
+    assert_eq!(std::fs::read_dir(home.folder()).unwrap().count(), 0, "{text}");
+    let report = checks(&text);
+    for (name, expected) in [
+        ("configuration", "ok"),
+        ("data folder", "ok"),
+        ("log folder", "ok"),
+        ("database", "ok"),
+        ("keys", "warning"),
+        ("instructions", "failed"),
+        ("knowledge bank", "warning"),
+        ("tools", "ok"),
+        ("model", "failed"),
+    ] {
+        assert_eq!(status(&report, name), expected, "{name}: {report}");
+    }
+    for line in report["checks"].as_array().unwrap() {
+        let has_fix = line["fix"].as_str().is_some_and(|fix| !fix.is_empty());
+        assert_eq!(has_fix, line["status"] != "ok", "{line}");
+    }
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made_fails_and_is_not_made() {
+    let home = Home::new("data_dir = \"AGENT.md/data\"\n");
+    home.write(
+        "tidegate.toml",
+        "data_dir = \"AGENT.md/data\"\n[discovery]\nollama = false\n",
+    );
+    let (code, text, _) = home.run(&["doctor"]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.contains("cannot be made in") && text.contains("set `data_dir`"),
+        "{text}"
+    );
+}
+
+#[test]
+fn every_mistake_of_the_configuration_has_a_line() {
+    let home = Home::bare();
+    home.write(
+        "tidegate.toml",
+        "[server]\nbind = 5\nbogus = 1\n[engine]\nrounds_max = 0\n",
+    );
+    let (code, text, _) = home.run(&["doctor", "--json"]);
+    assert_eq!(code, Some(1), "{text}");
+    let report = checks(&text);
+    let lines = report["checks"].as_array().unwrap();
+    let statuses: Vec<_> = lines
+        .iter()
+        .map(|line| line["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, ["failed", "failed", "warning"], "{report}");
+}

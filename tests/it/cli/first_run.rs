@@ -193,3 +193,20 @@ async fn a_port_that_is_taken_is_an_error_that_names_the_setting() {
     let served = home.serve().await;
     assert_eq!(keys_in(&served.stdout()).len(), 3, "the key is still to be shown");
 }
+
+#[tokio::test]
+async fn the_start_up_line_says_what_was_used() {
+    let upstream = Upstream::start().await.unwrap();
+    for (key, words) in [
+        (None, "from OPENAI_BASE_URL "),
+        (Some("sk-x"), "from OPENAI_BASE_URL and OPENAI_API_KEY "),
+    ] {
+        let mut home = Home::new("").env("OPENAI_BASE_URL", &upstream.base_url());
+        if let Some(key) = key {
+            home = home.env("OPENAI_API_KEY", key);
+        }
+        let mut served = home.serve().await;
+        served.stop().await;
+        assert!(served.stderr().contains(words), "{words}: {}", served.stderr());
+    }
+}

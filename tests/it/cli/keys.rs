@@ -59,7 +59,7 @@ fn a_key_is_created_listed_shown_rotated_and_revoked() {
     assert_eq!(shown, listed[0]);
     for (name, value) in [
         ("name", Value::from("library")),
-        ("permission_mode_ceiling", "full-auto".into()),
+        ("mode_ceiling", "full-auto".into()),
         ("requests_per_minute", 9.into()),
         ("tokens_per_day", 1000.into()),
         ("models", vec!["tidegate"].into()),
@@ -71,7 +71,7 @@ fn a_key_is_created_listed_shown_rotated_and_revoked() {
     let rotated = json(&home, &["keys", "rotate", id, "--grace", "1h", "--json"]);
     assert_eq!(rotated["id"], id);
     assert!(
-        rotated["old_secret_valid_until"].is_string() && rotated["key"] != raw,
+        rotated["previous_valid_until"].is_string() && rotated["key"] != raw,
         "{rotated}"
     );
     for text in [ok(&home, &["keys", "list"]), ok(&home, &["keys", "show", id])] {

@@ -105,6 +105,44 @@ async fn a_key_may_ask_for_runs_to_finish() {
 }
 
 #[tokio::test]
+async fn a_run_without_its_client_keeps_its_share_of_the_memory_for_requests() {
+    // A key has half of it, and a body counts three times.
+    let daemon = crate::support::Setup::default()
+        .config("[server]\nbodies_bytes_max = 600000")
+        .start()
+        .await;
+    let key = daemon
+        .make_key(json!({"name": "f", "scopes": ["chat"], "on_disconnect": "finish"}))
+        .await;
+    let large = "word ".repeat(12_000);
+    daemon.upstream.push(
+        Reply::text("a long story that goes on")
+            .chunk_chars(1)
+            .delay_chunk_ms(60),
+    );
+    let open = Chat::new(&daemon, &large).key(&key).stream().open().await;
+    assert_eq!(open.status().as_u16(), 200);
+    drop(open);
+    let deadline = std::time::Instant::now() + SOON;
+    let mut refused = 0;
+    loop {
+        let answer = Chat::new(&daemon, &large).key(&key).send().await;
+        if answer.status == 200 {
+            break;
+        }
+        answer.assert_error(503, "server_is_overloaded");
+        refused += daemon.upstream.open_streams();
+        assert!(
+            std::time::Instant::now() < deadline,
+            "the share was not given back"
+        );
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    assert!(refused > 5, "the run held {refused} requests off");
+    assert!(daemon.upstream.wait_idle(SOON).await);
+}
+
+#[tokio::test]
 async fn a_stop_ends_streams_with_a_proper_last_event() {
     let mut daemon = crate::support::Setup::default()
         .config("[server]\nstream_grace_ms = 200\ndrain_timeout_ms = 3000")

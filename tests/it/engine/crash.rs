@@ -37,6 +37,52 @@ async fn a_run_cut_in_its_model_call_is_interrupted_and_an_answered_one_is_compl
 }
 
 #[tokio::test]
+async fn a_run_that_was_cut_shows_what_it_has_cost() {
+    let mut daemon = Daemon::start().await;
+    daemon.upstream.push(
+        Reply::text("")
+            .call("a", "calculate", json!({"expression": "6*7"}))
+            .usage(1_000, 50),
+    );
+    daemon.upstream.push(Reply::endless(100));
+    let mut later = Chat::new(&daemon, "compute").stream().open().await;
+    assert!(later.chunk().await.unwrap().is_some());
+    let later_id = later.headers()["x-run-id"].to_str().unwrap().to_owned();
+    assert!(daemon.upstream.wait_open(1, SOON).await);
+    let deadline = std::time::Instant::now() + SOON;
+    while daemon.upstream.chats().len() < 2 {
+        assert!(std::time::Instant::now() < deadline, "there was no second call");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    daemon.upstream.push(Reply::endless(100));
+    let first = Chat::new(&daemon, "hello there").stream().open().await;
+    let first_id = first.headers()["x-run-id"].to_str().unwrap().to_owned();
+    daemon.kill();
+    drop((later, first));
+    daemon.launch().await;
+
+    let later = run_state(&daemon, &later_id).await;
+    assert_eq!(later["status"], "interrupted");
+    let usage = &later["usage"];
+    let prompt = usage["prompt_tokens"].as_u64().unwrap();
+    assert!(
+        prompt > 1_000,
+        "the call that was cut has read its prompt: {later}"
+    );
+    assert_eq!(usage["completion_tokens"], 50, "{later}");
+    assert_eq!(usage["total_tokens"], prompt + 50);
+    assert_eq!(later["usage_estimated"], true);
+
+    let first = run_state(&daemon, &first_id).await;
+    assert!(first["usage"]["prompt_tokens"].as_u64().unwrap() > 10, "{first}");
+    assert_eq!(first["usage_estimated"], true);
+
+    let whole = Chat::new(&daemon, "hello there").send().await;
+    let whole = run_state(&daemon, whole.header("x-run-id")).await;
+    assert_eq!(whole["usage_estimated"], false, "{whole}");
+}
+
+#[tokio::test]
 async fn a_side_effect_in_flight_is_indeterminate_and_is_not_repeated() {
     let mut daemon = Setup::default()
         .file(

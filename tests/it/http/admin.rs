@@ -199,9 +199,16 @@ async fn unknown_and_wrong_fields_are_refused_and_nothing_is_stored() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_not_there_is_404_on_every_route() {
+async fn a_key_that_is_not_there_is_404_and_an_id_that_is_none_400_on_every_route() {
     let daemon = Daemon::start().await;
-    for id in ["nope", "aaaaaaaaaaaa", "a%2fb", "a%00b"] {
+    // One that could be a key's, and some that could not.
+    for (id, status, code, param) in [
+        ("aaaaaaaaaaaa", 404, "not_found", Value::Null),
+        ("nope", 400, "invalid_value", json!("id")),
+        ("a%2fb", 400, "invalid_value", json!("id")),
+        ("a%00b", 400, "invalid_value", json!("id")),
+        ("%ff", 400, "invalid_value", json!("id")),
+    ] {
         for (method, path) in [
             ("GET", format!("/v1/admin/keys/{id}")),
             ("PATCH", format!("/v1/admin/keys/{id}")),
@@ -214,10 +221,11 @@ async fn a_key_that_is_not_there_is_404_on_every_route() {
             } else {
                 Value::Null
             };
-            let (status, answer) = daemon.admin(method, &path, body).await;
+            let (found, answer) = daemon.admin(method, &path, body).await;
+            let error = &answer["error"];
             assert_eq!(
-                (status, &answer["error"]["code"]),
-                (404, &json!("not_found")),
+                (found, &error["code"], &error["param"]),
+                (status, &json!(code), &param),
                 "{method} {path}: {answer}"
             );
         }
@@ -266,14 +274,82 @@ async fn usage_is_asked_for_by_day() {
         (200, &json!("list"), &json!(false)),
         "{usage}"
     );
-    for query in [
-        "from=2026-02-01&to=2026-01-01",
-        "from=soon",
-        "from=2000-01-01&to=2026-01-01",
-        "day=1",
+    for (query, code, param, words) in [
+        (
+            "from=2026-02-01&to=2026-01-01",
+            "invalid_value",
+            "from",
+            "after `to`",
+        ),
+        ("from=soon", "invalid_value", "from", "a day such as"),
+        (
+            "from=2026-01-01&to=2026-02-30",
+            "invalid_value",
+            "to",
+            "a day such as",
+        ),
+        (
+            "from=2000-01-01&to=2026-01-01",
+            "invalid_value",
+            "from",
+            "less than 366 days",
+        ),
+        (
+            "from=2026-01-01&from=2026-01-02",
+            "invalid_value",
+            "from",
+            "more than once",
+        ),
+        ("from=", "invalid_value", "from", "a day such as"),
+        ("day=1", "unknown_parameter", "day", "`from`, `to`"),
     ] {
-        assert_eq!(daemon.get(&format!("{path}?{query}")).await.0, 400, "{query}");
+        assert_query_fault(&daemon, &format!("{path}?{query}"), code, param, words).await;
     }
+}
+
+async fn assert_query_fault(daemon: &Daemon, path: &str, code: &str, param: &str, words: &str) {
+    let (status, answer) = daemon.get(path).await;
+    let error = &answer["error"];
+    assert_eq!(
+        (status, &error["code"], &error["param"]),
+        (400, &json!(code), &json!(param)),
+        "{path}: {answer}"
+    );
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains(words), "{path}: {message}");
+}
+
+#[tokio::test]
+async fn a_page_of_keys_is_asked_for_within_bounds() {
+    let daemon = Daemon::start().await;
+    let number = "a whole number between 1 and 100";
+    for (query, code, param, words) in [
+        ("limit=x", "invalid_value", "limit", number),
+        ("limit=0", "invalid_value", "limit", number),
+        ("limit=101", "invalid_value", "limit", number),
+        ("limit=-1", "invalid_value", "limit", number),
+        ("limit=%2B1", "invalid_value", "limit", number),
+        ("limit=1.5", "invalid_value", "limit", number),
+        ("limit=", "invalid_value", "limit", number),
+        ("limit=99999999999999999999", "invalid_value", "limit", number),
+        ("limit=1&limit=2", "invalid_value", "limit", "more than once"),
+        ("order=up", "invalid_value", "order", "`asc` or `desc`"),
+        ("after=nope", "invalid_value", "after", "the public id of a key"),
+        ("after=%ff", "invalid_value", "after", "not UTF-8"),
+        ("limt=1", "unknown_parameter", "limt", "`after`, `limit`, `order`"),
+        (
+            "limit=1&a%00b=1",
+            "unknown_parameter",
+            "a b",
+            "unknown query parameter",
+        ),
+    ] {
+        assert_query_fault(&daemon, &format!("/v1/admin/keys?{query}"), code, param, words).await;
+    }
+    let (status, list) = daemon
+        .get("/v1/admin/keys?limit=100&order=desc&after=aaaaaaaaaaaa")
+        .await;
+    assert_eq!((status, &list["object"]), (200, &json!("list")), "{list}");
 }
 
 #[tokio::test]

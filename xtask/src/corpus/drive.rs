@@ -1,4 +1,4 @@
-//! The daemon under test with a scripted model behind it, and a driver for each form of input.
+//! A driver for each form of input.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -9,24 +9,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tidegate_testkit::{Reply, Upstream};
-use tokio::runtime::Runtime;
+use tidegate_testkit::Reply;
 
 use super::fill::Places;
 use super::form::{Input, ModelReply};
+use super::target::{ANSWER_TIMEOUT, Target};
 use super::{Case, Outcome, Verdict, judge};
-use crate::daemon::{Daemon, Start};
-use crate::http::{Answer, Connection, request};
+use crate::http::{Answer, Connection};
 
-/// How long one answer may take, in general.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(75);
 /// How long a second answer is waited for.
 const SECOND_TIMEOUT: Duration = Duration::from_millis(300);
 /// How often the daemon's memory is looked at.
 const SAMPLE: Duration = Duration::from_millis(20);
-/// Bounds of the daemon that a line could otherwise stretch to minutes.
-const SETTINGS: &str = "[engine]\nturn_timeout_ms = 50000\n";
 /// How long connections may take to be cleared away after a line.
 const SETTLE: Duration = Duration::from_secs(10);
 
@@ -56,68 +50,77 @@ impl Seen {
 
 /// Everything that a corpus is run against.
 pub(super) struct Bench {
-    daemon: Daemon,
+    target: Target,
     places: Places,
-    upstream: Upstream,
-    runtime: Runtime,
-    /// Dropped last, after the daemon that works in it.
-    _folder: TempDir,
 }
 
 impl Bench {
-    pub(super) fn start() -> Result<Self> {
-        let runtime = Runtime::new()?;
-        let upstream = runtime.block_on(Upstream::start())?;
-        upstream.record(false);
-        let folder = tempfile::tempdir()?;
-        let mut start = Start::new(folder.path().join("home"), upstream.base_url(), "scripted");
-        SETTINGS.clone_into(&mut start.settings);
-        let daemon = Daemon::start(&start)?;
-        let places = Places::new(daemon.address, &daemon.key);
-        Ok(Self {
-            daemon,
-            places,
-            upstream,
-            runtime,
-            _folder: folder,
-        })
+    pub(super) fn new(target: Target) -> Self {
+        let places = Places::new(&target.host(), target.address().port(), target.key());
+        Self { target, places }
+    }
+
+    /// Why a line cannot be put to this daemon; `None` where it can.
+    pub(super) fn lacks(&self, input: &Input) -> Option<&'static str> {
+        self.target.lacks(input)
     }
 
     /// Puts one line to the daemon and judges what came of it.
     pub(super) fn judge(&mut self, case: &Case, input: &Input) -> Result<Verdict> {
-        let wants = |name: &str| case.check.contains_key(name);
-        let files = judge::files(&self.daemon.home);
-        let keys = self.keys(case);
-        let open_files = self.daemon.open_files().unwrap_or_default();
-        let memory = Memory::watch(self.daemon.pid());
+        let mut check = case.check.clone();
+        check.retain(|name, _| self.target.can_check(name));
+        let unseen: Vec<String> = case
+            .check
+            .keys()
+            .filter(|name| !check.contains_key(*name))
+            .cloned()
+            .collect();
+        let wants = |name: &str| check.contains_key(name);
+        let wants_keys = ["no_state_change", "mode_unchanged", "no_grant_created"]
+            .into_iter()
+            .any(wants);
+        let files = self.files();
+        let keys = if wants_keys { self.keys() } else { Value::Null };
+        let open_files = self.open_files().unwrap_or_default();
+        let memory = self.target.own().map(|own| Memory::watch(own.daemon.pid()));
         let mut seen = self.drive(input, wants("other_client_served_within_ms"))?;
-        seen.rss_growth_bytes = memory.growth();
-        seen.alive = self.daemon.alive(Duration::from_secs(10));
+        seen.rss_growth_bytes = memory.map(Memory::growth).unwrap_or_default();
+        seen.alive = self.target.alive(Duration::from_secs(10));
         if wants("fd_growth_max") || wants("no_task_left_after_s") {
             seen.files_growth = self.settle(open_files);
         }
-        let after = judge::files(&self.daemon.home);
-        seen.new_files = after.into_iter().filter(|file| !files.contains(file)).collect();
-        seen.keys_changed = self.keys(case) != keys;
-        if wants("log_one_record_per_line") {
-            seen.bad_log_lines = judge::bad_log_lines(&self.daemon.home.join("logs"));
+        seen.new_files = self
+            .files()
+            .into_iter()
+            .filter(|file| !files.contains(file))
+            .collect();
+        seen.keys_changed = wants_keys && self.keys() != keys;
+        if wants("log_one_record_per_line")
+            && let Some(home) = self.target.home()
+        {
+            seen.bad_log_lines = judge::bad_log_lines(&home.join("logs"));
         }
-        let findings = judge::judge(&case.check, &seen, &self.places);
+        let findings = judge::judge(&check, &seen, &self.places);
         let served = (200..400).contains(&seen.status());
         Ok(Verdict {
             outcome: if served { Outcome::Allow } else { Outcome::Refuse },
             failures: findings.failures,
             unchecked: findings.unchecked,
+            unseen,
         })
     }
 
+    fn files(&self) -> Vec<String> {
+        self.target.home().map(judge::files).unwrap_or_default()
+    }
+
+    fn open_files(&self) -> Option<usize> {
+        self.target.own().and_then(|own| own.daemon.open_files().ok())
+    }
+
     /// What can be seen of permissions: every key's policy, without the times that use changes.
-    fn keys(&self, case: &Case) -> Value {
-        let state = ["no_state_change", "mode_unchanged", "no_grant_created"];
-        if !state.iter().any(|name| case.check.contains_key(*name)) {
-            return Value::Null;
-        }
-        let answer = self.daemon.call("GET", "/v1/admin/keys", &Value::Null);
+    fn keys(&self) -> Value {
+        let answer = self.target.get("/v1/admin/keys");
         let mut list = answer.map(|answer| answer.json()).unwrap_or_default();
         for key in list["data"].as_array_mut().into_iter().flatten() {
             if let Some(key) = key.as_object_mut() {
@@ -131,11 +134,7 @@ impl Bench {
     fn settle(&self, before: usize) -> usize {
         let deadline = Instant::now() + SETTLE;
         loop {
-            let growth = self
-                .daemon
-                .open_files()
-                .unwrap_or(usize::MAX)
-                .saturating_sub(before);
+            let growth = self.open_files().unwrap_or(usize::MAX).saturating_sub(before);
             if growth == 0 || Instant::now() > deadline {
                 return growth;
             }
@@ -143,7 +142,7 @@ impl Bench {
         }
     }
 
-    fn drive(&mut self, input: &Input, ask_beside: bool) -> Result<Seen> {
+    fn drive(&self, input: &Input, ask_beside: bool) -> Result<Seen> {
         let begin = Instant::now();
         let mut seen = match input {
             Input::Raw(_) | Input::Bytes { .. } | Input::Body(_) | Input::Whole(_) => {
@@ -170,7 +169,7 @@ impl Bench {
     }
 
     fn connect(&self) -> Result<Connection> {
-        Connection::open(self.daemon.address, ANSWER_TIMEOUT)
+        Connection::open(self.target.address(), ANSWER_TIMEOUT)
     }
 
     /// Writes beside reading: a daemon that refuses early must not be waited for.
@@ -233,7 +232,7 @@ impl Bench {
 
     fn open_idle(&self, connections: usize, ask_beside: bool) -> Seen {
         let open: Vec<_> = (0..connections)
-            .filter_map(|_| TcpStream::connect_timeout(&self.daemon.address, Duration::from_secs(5)).ok())
+            .filter_map(|_| TcpStream::connect_timeout(&self.target.address(), Duration::from_secs(5)).ok())
             .collect();
         let mut seen = Seen::default();
         if ask_beside {
@@ -244,13 +243,9 @@ impl Bench {
     }
 
     fn reconnect(&self, path: &str, times: usize) -> Result<Seen> {
-        let bytes = request(
-            "GET",
-            path,
-            self.daemon.address,
-            Some(&self.daemon.key),
-            &Value::Null,
-        );
+        let bytes = self
+            .target
+            .request("GET", path, Some(self.target.key()), &Value::Null);
         for _ in 0..times {
             let mut connection = self.connect()?;
             connection.send(&bytes)?;
@@ -277,13 +272,13 @@ impl Bench {
     /// How long a proper client waits for a list while the odd one is at it.
     fn ask_beside(&self) -> Option<Duration> {
         let begin = Instant::now();
-        let answer = self.daemon.call("GET", "/v1/models", &Value::Null).ok()?;
+        let answer = self.target.get("/v1/models").ok()?;
         (answer.status == 200).then(|| begin.elapsed())
     }
 
     /// Compares the time of two refusals: a key that is wrong from the start, and one wrong at its end.
     fn timing(&self, rounds: usize) -> Result<Seen> {
-        let key = &self.daemon.key;
+        let key = self.target.key();
         let swap = |letter: char| if letter == 'a' { 'b' } else { 'a' };
         let first: String = key
             .chars()
@@ -300,7 +295,7 @@ impl Bench {
         let mut answer = Answer::default();
         for _ in 0..rounds {
             for (total, key) in totals.iter_mut().zip([&first, &last]) {
-                let bytes = request("GET", "/v1/models", self.daemon.address, Some(key), &Value::Null);
+                let bytes = self.target.request("GET", "/v1/models", Some(key), &Value::Null);
                 let mut connection = self.connect()?;
                 let begin = Instant::now();
                 connection.send(&bytes)?;
@@ -318,8 +313,9 @@ impl Bench {
     }
 
     /// Asks a question while the model answers in an odd way.
-    fn model(&mut self, reply: &ModelReply) -> Result<Seen> {
-        let _runtime = self.runtime.enter();
+    fn model(&self, reply: &ModelReply) -> Result<Seen> {
+        let own = self.target.own().context("there is no scripted model")?;
+        let _runtime = own.runtime.enter();
         let wait = match reply {
             ModelReply::Endless { seconds, .. } => Duration::from_secs(seconds + 10),
             ModelReply::JsonDepth(_)
@@ -334,22 +330,18 @@ impl Bench {
         };
         let scripted = scripted(reply);
         if matches!(reply, ModelReply::ToolLoop) {
-            self.upstream.always(scripted);
+            own.upstream.always(scripted);
         } else {
-            self.upstream.push(scripted);
+            own.upstream.push(scripted);
         }
         let question = json!({"model": "tidegate", "messages": [{"role": "user", "content": "hello"}]});
-        let bytes = request(
-            "POST",
-            "/v1/chat/completions",
-            self.daemon.address,
-            Some(&self.daemon.key),
-            &question,
-        );
-        let mut connection = Connection::open(self.daemon.address, wait)?;
+        let bytes = self
+            .target
+            .request("POST", "/v1/chat/completions", Some(self.target.key()), &question);
+        let mut connection = Connection::open(self.target.address(), wait)?;
         connection.send(&bytes)?;
         let answer = connection.read().unwrap_or_default();
-        self.upstream.always(Reply::text("hello"));
+        own.upstream.always(Reply::text("hello"));
         Ok(Seen {
             answer,
             ..Seen::default()

@@ -1,7 +1,5 @@
 //! Fills the places of a template: addresses, keys, routes, repetitions.
 
-use std::net::SocketAddr;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -34,10 +32,10 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn new(address: SocketAddr, key: &str) -> Self {
+    pub(super) fn new(host: &str, port: u16, key: &str) -> Self {
         let mut pairs = vec![
-            ("{HOST}", address.to_string()),
-            ("{PORT}", address.port().to_string()),
+            ("{HOST}", host.to_owned()),
+            ("{PORT}", port.to_string()),
             ("{TOKEN_UPPER}", key.to_uppercase()),
             (
                 "{TOKEN_MINUS_LAST}",
@@ -108,7 +106,7 @@ mod tests {
 
     #[test]
     fn places_are_filled() {
-        let places = Places::new(([127, 0, 0, 1], 80).into(), "tg_abc");
+        let places = Places::new("127.0.0.1:80", 80, "tg_abc");
         for (text, expected) in [
             ("GET {LIST} {HOST} {PORT}", "GET /v1/models 127.0.0.1:80 80"),
             ("{TOKEN} {TOKEN_UPPER} {TOKEN_MINUS_LAST}", "tg_abc TG_ABC tg_ab"),

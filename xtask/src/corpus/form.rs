@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn a_generated_body_follows_its_rule() {
         let input = json!({"gen_body": {"start": "<", "repeat": ["k{i},", 3], "middle": "m", "repeat_end": [")", 2], "end": ">"}});
-        let places = Places::new(([127, 0, 0, 1], 80).into(), "key");
+        let places = Places::new("127.0.0.1:80", 80, "key");
         let bytes = read(&input).unwrap().bytes(&places).unwrap().unwrap();
         let text = String::from_utf8(bytes).unwrap();
         assert!(
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn packed_zeros_say_their_length() {
         let input = json!({"gen_raw": {"start": "L {LEN}\n", "gzip_of_zeros": 1_000_000, "end": ""}});
-        let places = Places::new(([127, 0, 0, 1], 80).into(), "key");
+        let places = Places::new("127.0.0.1:80", 80, "key");
         let bytes = read(&input).unwrap().bytes(&places).unwrap().unwrap();
         let end = bytes.iter().position(|&byte| byte == b'\n').unwrap();
         let length: usize = std::str::from_utf8(&bytes[2..end]).unwrap().parse().unwrap();

@@ -27,6 +27,24 @@ impl Reservation {
     }
 }
 
+/// The tokens that one call may need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// With fewer than these the call makes no sense: its prompt, and a word of an answer.
+    pub least_tokens: u64,
+    /// It takes no more than these: its prompt, and the longest answer it may have.
+    pub most_tokens: u64,
+}
+
+/// Tokens that were set aside for one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grant {
+    /// Which reservation this is.
+    pub reservation: Reservation,
+    /// How many tokens the call may take: as many as it needs at most, or what is left.
+    pub tokens: u64,
+}
+
 /// One model call's cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageRecord {
@@ -70,7 +88,7 @@ pub struct DayUsage {
 /// Why nothing was reserved.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LedgerError {
-    /// The day's tokens are spent.
+    /// The day's tokens are spent, or too few are left for the call.
     #[error("the daily quota of {limit_tokens} tokens is spent")]
     QuotaSpent {
         /// The quota.
@@ -89,7 +107,7 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
     /// is already spent, and extends the durable block where it is used up. Called before each model call, so
     /// that a quota is overrun by at most one. What is reserved must be booked exactly once, with a
     /// [`Ledger::record`] that carries the reservation, and zero usage where the call did not happen: until
-    /// then it counts at its estimate.
+    /// then it counts at what was reserved.
     async fn reserve(
         &self,
         key_id: &KeyId,
@@ -97,6 +115,21 @@ pub trait Ledger: Send + Sync + std::fmt::Debug {
         limit_tokens: Option<u64>,
         estimate_tokens: u64,
     ) -> Result<Reservation, LedgerError>;
+
+    /// The same for a call that can make do with less: where the quota has no room for all that it may take,
+    /// and the calls under way leave no more, it is given what is left, and must be kept within that. Refused
+    /// where even the least does not fit. A ledger without quotas grants the most.
+    async fn reserve_up_to(
+        &self,
+        key_id: &KeyId,
+        day: Date,
+        limit_tokens: Option<u64>,
+        need: Need,
+    ) -> Result<Grant, LedgerError> {
+        let tokens = need.most_tokens;
+        let reservation = self.reserve(key_id, day, limit_tokens, tokens).await?;
+        Ok(Grant { reservation, tokens })
+    }
 
     /// Books a call. Never waits; rows reach the disk within a second.
     fn record(&self, record: UsageRecord);

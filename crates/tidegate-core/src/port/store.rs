@@ -41,6 +41,31 @@ pub enum PolicyChange {
     Conflict(KeyRecord),
     /// There is no such key.
     Missing,
+    /// It would have taken the last administrator away, and nothing was changed.
+    LastAdmin,
+}
+
+/// What became of the removal of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyRemoval {
+    /// It is gone.
+    Removed,
+    /// There is no such key.
+    Missing,
+    /// It is the last administrator, and stays.
+    LastAdmin,
+}
+
+/// What a change may do to the last administrator: the only key left that [`KeyPolicy::administers`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastAdmin {
+    /// It stays: a change that would leave nobody is refused, whoever else changes keys at the same time.
+    Stays {
+        /// Which keys have expired.
+        now: Timestamp,
+    },
+    /// It may go.
+    MayGo,
 }
 
 /// Keys. Reads see every change that was committed before them, by this process or another.
@@ -58,13 +83,14 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     /// A page of keys, ordered by creation.
     async fn list(&self, page: &PageRequest) -> Result<KeyPage, StoreError>;
 
-    /// Replaces the policy if it is still `expected`, in one step: a change by another process in between is
-    /// not undone, but answered with [`PolicyChange::Conflict`].
+    /// Replaces the policy if it is still `expected` and an administrator is left, in one step: a change by
+    /// another process in between is not undone, but answered with [`PolicyChange::Conflict`].
     async fn set_policy(
         &self,
         id: &KeyId,
         expected: &KeyPolicy,
         new: &KeyPolicy,
+        last_admin: LastAdmin,
     ) -> Result<PolicyChange, StoreError>;
 
     /// Puts a new secret in place; the old one opens until `old_valid_until`. `None` where there is no such key.
@@ -75,8 +101,8 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
         old_valid_until: Timestamp,
     ) -> Result<Option<KeyRecord>, StoreError>;
 
-    /// Removes a key; false where there is none.
-    async fn delete(&self, id: &KeyId) -> Result<bool, StoreError>;
+    /// Removes a key if an administrator is left, in one step.
+    async fn delete(&self, id: &KeyId, last_admin: LastAdmin) -> Result<KeyRemoval, StoreError>;
 
     /// Notes that the key was used. Never waits; reaches the disk within a second.
     fn touch(&self, id: &KeyId, at: Timestamp);

@@ -41,60 +41,74 @@ pub(crate) enum Nothing {
     Unusable(String),
 }
 
+/// A file's text and what was made of it.
+#[derive(Debug)]
+struct Version<T> {
+    text: String,
+    made: Result<(Arc<T>, Option<String>), String>,
+}
+
 /// What is remembered between requests.
-#[derive(Debug, Default)]
-struct State {
-    good: BTreeMap<PathBuf, String>,
+#[derive(Debug)]
+struct State<T> {
+    /// The last version of each file that was of use.
+    good: BTreeMap<PathBuf, Version<T>>,
+    /// The last one that was not, so that the same text is not tried again and again.
+    bad: BTreeMap<PathBuf, Version<T>>,
     faults: BTreeMap<PathBuf, String>,
 }
 
-/// A reader that falls back on the last good version.
+/// A reader that falls back on the last good version. What is made of a text is kept with the text, and made
+/// again only when the text, read anew each time, has changed.
 #[derive(Debug)]
-pub(crate) struct KeptFiles {
+pub(crate) struct KeptFiles<T> {
     files: Arc<dyn OperatorFiles>,
     bytes_max: usize,
-    state: Mutex<State>,
+    state: Mutex<State<T>>,
 }
 
-impl KeptFiles {
+impl<T> KeptFiles<T> {
     /// Reads through `files`, at most `bytes_max` bytes a file.
     pub(crate) fn new(files: Arc<dyn OperatorFiles>, bytes_max: usize) -> Self {
         Self {
             files,
             bytes_max,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                good: BTreeMap::new(),
+                bad: BTreeMap::new(),
+                faults: BTreeMap::new(),
+            }),
         }
     }
 
     /// Reads a file that has to be there and makes something of it; where either fails, of its last good
     /// version. Blocks.
-    pub(crate) fn load<T>(
+    pub(crate) fn load(
         &self,
         path: &Path,
         parse: impl Fn(&str) -> Result<Accepted<T>, String>,
-    ) -> Result<T, Nothing> {
+    ) -> Result<Arc<T>, Nothing> {
         self.load_with(path, true, parse)
     }
 
     /// The same for a file that an operator may take away on purpose: then it gives nothing. Blocks.
-    pub(crate) fn load_optional<T>(
+    pub(crate) fn load_optional(
         &self,
         path: &Path,
         parse: impl Fn(&str) -> Result<Accepted<T>, String>,
-    ) -> Result<T, Nothing> {
+    ) -> Result<Arc<T>, Nothing> {
         self.load_with(path, false, parse)
     }
 
-    fn load_with<T>(
+    fn load_with(
         &self,
         path: &Path,
         required: bool,
         parse: impl Fn(&str) -> Result<Accepted<T>, String>,
-    ) -> Result<T, Nothing> {
+    ) -> Result<Arc<T>, Nothing> {
         let (problem, missing) = match self.files.read(path, self.bytes_max) {
-            Ok(text) => match parse(&text) {
-                Ok(Accepted { value, fault }) => {
-                    self.keep(path, text);
+            Ok(text) => match self.made(path, text, parse) {
+                Ok((value, fault)) => {
                     match fault {
                         Some(fault) => self.note(path, fault),
                         None => self.clear(path),
@@ -110,9 +124,9 @@ impl KeptFiles {
             }
             Err(FileFault::Unreadable { problem, .. }) => (format!("cannot be read: {problem}"), false),
         };
-        let kept = self.state().good.get(path).cloned();
-        match kept.and_then(|text| parse(&text).ok()) {
-            Some(Accepted { value, .. }) => {
+        let kept = self.state().good.get(path).and_then(Version::value);
+        match kept {
+            Some(value) => {
                 self.note(path, format!("{problem}; its last good version is served"));
                 Ok(value)
             }
@@ -122,6 +136,32 @@ impl KeptFiles {
                 Err(Nothing::Unusable(problem))
             }
         }
+    }
+
+    /// What was made of that text, or is made of it now. The lock is held while parsing, so that requests that
+    /// come together do the work once.
+    fn made(
+        &self,
+        path: &Path,
+        text: String,
+        parse: impl Fn(&str) -> Result<Accepted<T>, String>,
+    ) -> Result<(Arc<T>, Option<String>), String> {
+        let mut state = self.state();
+        let known = [state.good.get(path), state.bad.get(path)];
+        if let Some(version) = known.into_iter().flatten().find(|version| version.text == text) {
+            return version.made.clone();
+        }
+        let made = parse(&text).map(|Accepted { value, fault }| (Arc::new(value), fault));
+        let versions = if made.is_ok() {
+            &mut state.good
+        } else {
+            &mut state.bad
+        };
+        if versions.len() < KEPT_FILES_MAX || versions.contains_key(path) {
+            let made = made.clone();
+            versions.insert(path.to_owned(), Version { text, made });
+        }
+        made
     }
 
     /// The names in `folder`; a folder that is not there is empty. Blocks.
@@ -149,6 +189,7 @@ impl KeptFiles {
     fn forget(&self, path: &Path) {
         let mut state = self.state();
         state.good.remove(path);
+        state.bad.remove(path);
         state.faults.remove(path);
     }
 
@@ -180,16 +221,15 @@ impl KeptFiles {
             .collect()
     }
 
-    fn keep(&self, path: &Path, text: String) {
-        let mut state = self.state();
-        if state.good.len() < KEPT_FILES_MAX || state.good.contains_key(path) {
-            state.good.insert(path.to_owned(), text);
-        }
-    }
-
     /// A panic elsewhere leaves whole values behind, so a poisoned lock is still good to use.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Version<T> {
+    fn value(&self) -> Option<Arc<T>> {
+        self.made.as_ref().ok().map(|(value, _)| Arc::clone(value))
     }
 }
 

@@ -3,7 +3,7 @@
 //! The front matter is read by a reader of our own that knows five keys and refuses everything else, so that a
 //! misspelt key is found at once and not by a skill that never matches.
 
-use std::collections::BTreeSet;
+use std::{borrow::Borrow, collections::BTreeSet};
 
 /// Characters of a skill's name.
 const NAME_CHARS_MAX: usize = 64;
@@ -42,6 +42,8 @@ pub struct Skill {
     pub enabled: bool,
     /// The instructions.
     pub body: String,
+    /// The words of each keyword.
+    phrases: Vec<Vec<Step>>,
 }
 
 /// Why a message calls for a skill.
@@ -118,8 +120,9 @@ fn build(fields: Fields, body: String) -> Result<Skill, String> {
     if keywords.is_empty() || keywords.len() > KEYWORDS_MAX {
         return Err(format!("needs 1 to {KEYWORDS_MAX} `keywords`"));
     }
-    for keyword in &keywords {
-        if !(1..=KEYWORD_WORDS_MAX).contains(&steps(keyword).len()) {
+    let phrases: Vec<Vec<Step>> = keywords.iter().map(|keyword| steps(keyword)).collect();
+    for (keyword, phrase) in keywords.iter().zip(&phrases) {
+        if !(1..=KEYWORD_WORDS_MAX).contains(&phrase.len()) {
             return Err(format!(
                 "has the keyword `{keyword}`, which is not 1 to {KEYWORD_WORDS_MAX} words"
             ));
@@ -135,6 +138,7 @@ fn build(fields: Fields, body: String) -> Result<Skill, String> {
         tools: fields.tools,
         enabled: fields.enabled.unwrap_or(true),
         body,
+        phrases,
     })
 }
 
@@ -218,10 +222,11 @@ fn unquoted(text: &str) -> String {
 
 /// The one skill a message calls for: the highest score, the first name among equals, none below the least
 /// evidence. The same message and skills always give the same answer.
-pub fn best<'a>(skills: &'a [Skill], message: &str) -> Option<(&'a Skill, SkillMatch)> {
+pub fn best<'a>(skills: &'a [impl Borrow<Skill>], message: &str) -> Option<(&'a Skill, SkillMatch)> {
     let words = stems(message);
     skills
         .iter()
+        .map(Borrow::borrow)
         .filter(|skill| skill.enabled)
         .filter_map(|skill| weigh(skill, &words).map(|found| (skill, found)))
         .max_by(|(_, a), (_, b)| a.score.cmp(&b.score).then_with(|| b.name.cmp(&a.name)))
@@ -229,19 +234,15 @@ pub fn best<'a>(skills: &'a [Skill], message: &str) -> Option<(&'a Skill, SkillM
 
 fn weigh(skill: &Skill, words: &[String]) -> Option<SkillMatch> {
     let mut found = Vec::new();
-    let mut counted: BTreeSet<String> = BTreeSet::new();
+    let mut counted: BTreeSet<&str> = BTreeSet::new();
     let mut score = 0_u32;
-    for keyword in &skill.keywords {
-        let phrase = steps(keyword);
-        if !holds(words, &phrase) {
+    for (keyword, phrase) in skill.keywords.iter().zip(&skill.phrases) {
+        if !holds(words, phrase) {
             continue;
         }
         found.push(keyword.clone());
         // Each word is evidence once: "plan", "plans" and "study plan" in one list do not add up.
-        let fresh = phrase
-            .into_iter()
-            .filter(|step| counted.insert(step.word.clone()))
-            .count();
+        let fresh = phrase.iter().filter(|step| counted.insert(&step.word)).count();
         score = score.saturating_add(u32::try_from(fresh).unwrap_or(u32::MAX));
     }
     (score >= SCORE_MIN).then(|| SkillMatch {
@@ -253,7 +254,7 @@ fn weigh(skill: &Skill, words: &[String]) -> Option<SkillMatch> {
 }
 
 /// A word of a keyword.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Step {
     word: String,
     /// Whether others may stand between it and the word before.

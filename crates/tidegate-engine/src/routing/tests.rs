@@ -1,3 +1,4 @@
+use sha2::{Digest as _, Sha256};
 use std::{
     path::PathBuf,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},

@@ -16,6 +16,15 @@ pub fn create_private_dir(path: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
+/// Whether this user may make files in a folder. Asks the system and makes none.
+pub fn check_writable_dir(path: &Path) -> std::io::Result<()> {
+    use rustix::fs::Access;
+    if !std::fs::metadata(path)?.is_dir() {
+        return Err(ErrorKind::NotADirectory.into());
+    }
+    Ok(rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
 /// Replaces a file atomically, for the owner alone (0600). Whatever fails, the old bytes stay.
 pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let Some(name) = path.file_name() else {

@@ -145,6 +145,7 @@ impl Calls {
                 return self
                     .slots
                     .get(at)
+                    .filter(|slot| !slot.shares_id_with(piece))
                     .map_or(Place::New, |slot| slot.continued_by(piece, at));
             }
             return Place::New;
@@ -209,6 +210,14 @@ impl Slot {
         } else {
             Place::Slot(at)
         }
+    }
+
+    /// Whether a piece of this slot's id and of a number nobody has used opens another call all the same: some
+    /// servers give every call of an answer one id. Others count the pieces of one call.
+    fn shares_id_with(&self, piece: &Piece<'_>) -> bool {
+        let other_number = piece.index.is_some() && self.index.is_some() && piece.index != self.index;
+        let has_names = !piece.name.is_empty() && !self.name.is_empty();
+        other_number && has_names && (piece.name.trim() != self.name || self.is_complete())
     }
 
     fn is_complete(&self) -> bool {
@@ -279,3 +288,6 @@ fn is_wire_id(id: &str) -> bool {
 fn text(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

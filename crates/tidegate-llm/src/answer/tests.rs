@@ -45,6 +45,7 @@ fn told(chunks: &[Value]) -> Vec<String> {
         .unwrap()
         .into_iter()
         .map(|event| match event {
+            ModelEvent::AnsweredBy(model) => format!("by {}", model.name),
             ModelEvent::Text(text) => format!("text {text}"),
             ModelEvent::Reasoning(text) => format!("reasoning {text}"),
             ModelEvent::Call(call) => format!("{} {} {}", call.id, call.name, call.arguments.to_json()),
@@ -483,7 +484,10 @@ proptest! {
         let events = fold(&chunks).unwrap();
         let ids: Vec<_> = events.iter().filter_map(|event| match event {
             ModelEvent::Call(call) => Some(call.id.clone()),
-            ModelEvent::Text(_) | ModelEvent::Reasoning(_) | ModelEvent::Finished { .. } => None,
+            ModelEvent::AnsweredBy(_)
+            | ModelEvent::Text(_)
+            | ModelEvent::Reasoning(_)
+            | ModelEvent::Finished { .. } => None,
         }).collect();
         let distinct: std::collections::HashSet<_> = ids.iter().collect();
         prop_assert_eq!(distinct.len(), ids.len());

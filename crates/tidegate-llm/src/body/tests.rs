@@ -12,7 +12,7 @@ use crate::{
 };
 
 fn body(provider: &Provider, request: &ModelRequest) -> Value {
-    openai(provider, request).unwrap()
+    serde_json::to_value(openai(provider, request).unwrap()).unwrap()
 }
 
 #[test]

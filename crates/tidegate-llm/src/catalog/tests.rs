@@ -49,6 +49,7 @@ async fn a_list_that_is_being_refreshed_keeps_nobody_waiting() {
     let source = Source {
         client: &client,
         provider: &provider,
+        clock: &crate::tests::Stopped,
         believed_for: Duration::ZERO,
     };
     let known = Arc::new(Listing(read_list(&json!(["m"]), &provider)));

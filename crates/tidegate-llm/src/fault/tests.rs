@@ -212,3 +212,52 @@ fn what_a_server_says_of_its_own_failure_is_for_the_log() {
     assert!(!failure.error.to_string().contains("10.0.0.7"), "{failure:?}");
     assert_eq!(failure.words, "no route to http://10.0.0.7:8000/v1");
 }
+
+#[test]
+fn a_wait_is_read_as_milliseconds_seconds_or_a_date() {
+    // The clock of the tests stands at Fri, 15 Jan 2027 08:00:00 GMT.
+    let seconds = |seconds: f64| Some(Duration::from_secs_f64(seconds));
+    let rows = [
+        (Some("250"), None, seconds(0.25)),
+        (Some("250"), Some("9"), seconds(0.25)),
+        (Some("soon"), Some("9"), seconds(9.0)),
+        (None, Some("1.5"), seconds(1.5)),
+        (None, Some("0"), seconds(0.0)),
+        (None, Some("-1"), None),
+        (None, Some("inf"), None),
+        (None, Some("1e300"), None),
+        (None, Some("99999999"), Some(RETRY_AFTER_MAX)),
+        (None, Some("Fri, 15 Jan 2027 08:00:07 GMT"), seconds(7.0)),
+        (None, Some("Friday, 15-Jan-27 08:00:07 GMT"), seconds(7.0)),
+        (None, Some("Fri Jan 15 08:00:07 2027"), seconds(7.0)),
+        (None, Some("Fri, 15 Jan 2027 07:59:59 GMT"), seconds(0.0)),
+        (None, Some("Sun, 06 Nov 1994 08:49:37 GMT"), seconds(0.0)),
+        (None, Some("Sat, 15 Jan 2028 08:00:00 GMT"), Some(RETRY_AFTER_MAX)),
+        (None, Some("tomorrow"), None),
+        (None, Some(""), None),
+        (None, None, None),
+    ];
+    for (millis, other, expected) in rows {
+        let wait = read_wait(millis, other, &crate::tests::Stopped);
+        assert_eq!(wait, expected, "{millis:?} {other:?}");
+    }
+}
+
+#[test]
+fn an_error_body_within_a_string_is_read_too() {
+    let within = json!({"error": {"code": 400, "type": "exceed_context_size_error", "n_prompt_tokens": 8889,
+        "n_ctx": 4096, "message": "request (8889 tokens) exceeds the available context size (4096 tokens)"}});
+    let body = json!({"error": within.to_string()}).to_string();
+    assert_eq!(
+        Failure::status(400, body.as_bytes(), None, "m").error,
+        ModelError::ContextLength {
+            limit_tokens: Some(4096),
+            prompt_tokens: Some(8889),
+        }
+    );
+    let nested = (0..5).fold(json!("deep"), |inner, _| json!({"error": inner.to_string()}));
+    assert!(matches!(
+        Failure::status(400, nested.to_string().as_bytes(), None, "m").error,
+        ModelError::Rejected { .. }
+    ));
+}

@@ -50,7 +50,7 @@ impl Models {
                 "a model does not answer, asking a fallback"
             );
             match self.ask_target(&request, &limits, total_at).await {
-                Ok(stream) => return Ok(stream),
+                Ok(stream) => return Ok(announced(request.model, stream)),
                 Err(failure) => {
                     again = failure.again;
                     rejected.extend(rejecting(&failure.error, &target.provider));
@@ -72,7 +72,9 @@ impl Models {
             provider: &entry.provider,
             request,
             limits,
+            clock: &*self.clock,
             entropy: &self.entropy,
+            thinking: entry.catalog.thinking(&request.model.name).await,
             total_at,
         };
         let mut retries = 0;
@@ -89,7 +91,7 @@ impl Models {
                 Err(failure) => failure,
             };
             permit.settle(verdict(&failure.error));
-            let wait = self.wait(&failure.error, retries);
+            let wait = self.wait(&failure, retries);
             let Some(wait) =
                 wait.filter(|wait| failure.again == Again::Retry && Instant::now() + *wait < total_at)
             else {
@@ -120,17 +122,13 @@ impl Models {
     }
 
     /// How long to wait before the next try; `None` where there is none.
-    fn wait(&self, error: &ModelError, retries: u32) -> Option<Duration> {
+    fn wait(&self, failure: &Failure, retries: u32) -> Option<Duration> {
         if retries >= self.options.retries_max {
             return None;
         }
         let longest = Duration::from_millis(self.options.retry_delay_max_ms);
-        if let ModelError::RateLimited {
-            retry_after: Some(wait),
-            ..
-        } = error
-        {
-            return (*wait <= longest).then_some(*wait);
+        if let Some(wait) = failure.wait {
+            return (wait <= longest).then_some(wait);
         }
         let initial = Duration::from_millis(self.options.retry_initial_delay_ms);
         let doubled = initial.saturating_mul(2_u32.saturating_pow(retries)).min(longest);
@@ -186,6 +184,12 @@ fn verdict(error: &ModelError) -> Verdict {
             Verdict::Unknown
         }
     }
+}
+
+/// An answer of another model than the one that was asked for.
+fn announced(model: ModelRef, answer: ModelStream) -> ModelStream {
+    let by = ModelEvent::AnsweredBy(model);
+    stream::once(std::future::ready(Ok(by))).chain(answer).boxed()
 }
 
 /// The answer as the engine reads it. Nothing runs while nobody polls; dropping it drops the connection.

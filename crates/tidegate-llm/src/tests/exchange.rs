@@ -13,7 +13,9 @@ fn joined(events: Vec<ModelEvent>) -> (String, String, Vec<ModelEvent>) {
         match event {
             ModelEvent::Text(piece) => text.push_str(&piece),
             ModelEvent::Reasoning(piece) => reasoning.push_str(&piece),
-            ModelEvent::Call(_) | ModelEvent::Finished { .. } => rest.push(event),
+            ModelEvent::AnsweredBy(_) | ModelEvent::Call(_) | ModelEvent::Finished { .. } => {
+                rest.push(event);
+            }
         }
     }
     (text, reasoning, rest)

@@ -225,7 +225,7 @@ fn settings_that_contradict_themselves_are_refused() {
     for (options, expected) in rows {
         let client = OperatorClient::new(&options.client_options()).unwrap();
         assert_eq!(
-            Models::new(options, client, Arc::new(Counter::default())).unwrap_err(),
+            Models::new(options, client, Arc::new(Stopped), Arc::new(Counter::default())).unwrap_err(),
             expected
         );
     }

@@ -13,6 +13,8 @@ fn busy() -> Reply {
 async fn what_may_pass_is_tried_again_and_nothing_else() {
     let cut = || Reply::raw_sse("").cut();
     let limited = || Reply::status(429, json!({"error": "slow down"})).header("retry-after-ms", "5");
+    let dated = |date: &str| Reply::status(429, json!({"error": "slow down"})).header("retry-after", date);
+    let busy_later = || busy().header("retry-after", "60");
     let later = || Reply::status(429, json!({"error": "slow down"})).header("retry-after", "60");
     let rows: Vec<(&str, Vec<Reply>, usize, bool)> = vec![
         ("busy once", vec![busy()], 2, true),
@@ -20,6 +22,19 @@ async fn what_may_pass_is_tried_again_and_nothing_else() {
         ("busy too often", vec![busy(), busy(), busy()], 3, false),
         ("a limit that ends soon", vec![limited()], 2, true),
         ("a limit that lasts", vec![later()], 1, false),
+        (
+            "a limit until now",
+            vec![dated("Fri, 15 Jan 2027 08:00:00 GMT")],
+            2,
+            true,
+        ),
+        (
+            "a limit until a minute from now",
+            vec![dated("Fri, 15 Jan 2027 08:01:00 GMT")],
+            1,
+            false,
+        ),
+        ("busy for a minute", vec![busy_later()], 1, false),
         ("408", vec![Reply::status(408, json!({}))], 2, true),
         ("cut before the first token", vec![cut()], 2, true),
         (
@@ -158,4 +173,51 @@ async fn an_error_never_repeats_the_key() {
     ));
     let error = answer(&models, question(true)).await.unwrap_err();
     assert!(!format!("{error:?}").contains("sk-very"), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_answer_says_which_model_gave_it_where_that_is_a_fallback() {
+    for (native, marked) in [(true, false), (false, true)] {
+        for stream in [false, true] {
+            let (one, two) = (Upstream::start().await.unwrap(), Upstream::start().await.unwrap());
+            let mut options = options(&one, Dialect::Openai);
+            let fallback = ProviderOptions {
+                native_tools: Some(!native),
+                ..at(&two.base_url())
+            };
+            options.providers.insert("y".to_owned(), fallback);
+            options.providers.get_mut("x").unwrap().native_tools = Some(native);
+            options.fallbacks = vec!["y:small".to_owned()];
+            options.retries_max = 0;
+            let models = models(options);
+            let ask = async || {
+                let question = ModelRequest {
+                    model: models.resolve("tidegate").await.unwrap(),
+                    tools: vec![schema("f")],
+                    ..question(stream)
+                };
+                answer(&models, question).await.unwrap()
+            };
+            let own = ask().await;
+            assert!(!matches!(own.first(), Some(ModelEvent::AnsweredBy(_))), "{own:?}");
+            one.always(busy());
+            let others = ask().await;
+            let Some(ModelEvent::AnsweredBy(by)) = others.first() else {
+                panic!("{others:?}");
+            };
+            assert_eq!(
+                (by.provider.as_str(), by.name.as_str(), by.native_tools),
+                ("y", "small", !native)
+            );
+            assert_eq!(by.requested, "tidegate");
+            assert_eq!(text(&others), "hello");
+            // Each was told of the tool as it understands it.
+            for (upstream, native) in [(&one, native), (&two, marked)] {
+                let chat = upstream.chats().pop().unwrap();
+                assert_eq!(chat.get("tools").is_some(), native, "{chat}");
+                let system = chat["messages"][0]["content"].as_str().unwrap();
+                assert_eq!(system.contains("# Tools"), !native, "{system}");
+            }
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tidegate_core::port::Reservation;
+use tidegate_core::port::{Need, Reservation};
 use tokio::{
     sync::{Notify, futures::Notified},
     time::Instant,
@@ -42,6 +42,8 @@ struct Tokens {
     lost: u64,
     /// How far tokens are reserved on the disk.
     reserved: u64,
+    /// How many were last reserved beside the call that asked for them.
+    block: u64,
     /// The calls under way, oldest first.
     calls: VecDeque<Call>,
 }
@@ -51,7 +53,8 @@ struct Tokens {
 struct Call {
     reservation: Reservation,
     begun: Instant,
-    estimate: u64,
+    /// The most it may take.
+    held: u64,
 }
 
 impl Tokens {
@@ -62,27 +65,35 @@ impl Tokens {
     fn under_way(&self) -> u64 {
         self.calls
             .iter()
-            .fold(0, |sum, call| sum.saturating_add(call.estimate))
+            .fold(0, |sum, call| sum.saturating_add(call.held))
     }
 }
 
 /// Whether a call may start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Room {
-    /// There is something left beside what the calls under way may take.
-    Free,
-    /// What is left may be taken by calls under way.
+    /// With so many tokens: all it may take, or what is left beside the calls under way.
+    Free {
+        /// How many.
+        tokens: u64,
+    },
+    /// The calls under way may give back what it needs.
     Wait {
         /// When the oldest of them is given up.
         until: Instant,
     },
-    /// Nothing is left.
+    /// Too little is left.
     Spent,
 }
 
 impl Day {
     fn tokens(&self) -> MutexGuard<'_, Tokens> {
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The turn, where nobody has it or waits for it.
+    pub(super) fn free_turn(&self) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        self.turn.try_lock().ok()
     }
 
     pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
@@ -113,8 +124,8 @@ impl Day {
         self.tokens().spent()
     }
 
-    /// Counts a call that has reported, in place of its estimate; `has_row` says whether its row is kept. The
-    /// estimates of other calls stay: a large one may still be under way.
+    /// Counts a call that has reported, in place of what it held; `has_row` says whether its row is kept. What
+    /// other calls hold stays: a large one may still be under way.
     pub(super) fn book(&self, spent: u64, has_row: bool, reservation: Option<Reservation>) {
         let mut tokens = self.tokens();
         tokens.here = tokens.here.saturating_add(spent);
@@ -143,8 +154,9 @@ impl Day {
         tokens.reserved = tokens.reserved.max(on_disk);
     }
 
-    /// Whether one more call may start.
-    pub(super) fn room(&self, limit_tokens: u64, now: Instant, ttl: Duration) -> Room {
+    /// Whether one more call may start. One that is `patient` rather waits for calls under way than makes do
+    /// with less than the most it may take.
+    pub(super) fn room(&self, limit: u64, need: Need, patient: bool, now: Instant, ttl: Duration) -> Room {
         let mut tokens = self.tokens();
         while tokens
             .calls
@@ -153,32 +165,56 @@ impl Day {
         {
             tokens.calls.pop_front();
         }
-        let spent = tokens.spent();
-        if spent >= limit_tokens {
+        let least = need.least_tokens.max(1);
+        let unspent = limit.saturating_sub(tokens.spent());
+        if unspent < least {
             return Room::Spent;
         }
+        let left = unspent.saturating_sub(tokens.under_way());
+        let has_place = tokens.calls.len() < CALLS_MAX;
+        if has_place && left >= need.most_tokens {
+            return Room::Free {
+                tokens: need.most_tokens,
+            };
+        }
         match tokens.calls.front() {
-            Some(oldest)
-                if tokens.calls.len() >= CALLS_MAX
-                    || spent.saturating_add(tokens.under_way()) >= limit_tokens =>
-            {
-                Room::Wait {
-                    until: oldest.begun + ttl,
-                }
-            }
-            Some(_) | None => Room::Free,
+            Some(oldest) if patient => Room::Wait {
+                until: oldest.begun + ttl,
+            },
+            Some(_) | None if has_place && left >= least => Room::Free { tokens: left },
+            Some(_) | None => Room::Spent,
         }
     }
 
-    /// Where the reserved tokens must reach before a call of that estimate may start, if further than now.
-    pub(super) fn block_end(&self, limit: Option<u64>, estimate: u64, block: u64) -> Option<u64> {
-        let tokens = self.tokens();
-        let taken = tokens.spent().saturating_add(tokens.under_way());
-        if taken.saturating_add(estimate) <= tokens.reserved {
+    /// Where the reserved tokens must reach before a call that holds so many may start, if further than now:
+    /// over the call and, within the quota, a block beside it.
+    pub(super) fn block_end(&self, limit: Option<u64>, held: u64, block: u64) -> Option<u64> {
+        let mut tokens = self.tokens();
+        tokens.block = limit.map_or(block, |limit| block.min(limit / BLOCKS_A_QUOTA));
+        let needed = tokens
+            .spent()
+            .saturating_add(tokens.under_way())
+            .saturating_add(held);
+        if needed <= tokens.reserved {
             return None;
         }
-        let block = limit.map_or(block, |limit| block.min(limit / BLOCKS_A_QUOTA));
-        Some(taken.saturating_add(block.max(estimate)))
+        let end = needed.saturating_add(tokens.block);
+        Some(end.min(limit.unwrap_or(u64::MAX)).max(needed))
+    }
+
+    /// Where the reserved tokens may end instead, because calls have taken less than they held: a block above
+    /// what is spent and under way. `None` where that is not worth a write.
+    pub(super) fn surplus_end(&self) -> Option<u64> {
+        let mut tokens = self.tokens();
+        let end = tokens
+            .spent()
+            .saturating_add(tokens.under_way())
+            .saturating_add(tokens.block);
+        let is_much = tokens.before.is_some() && tokens.reserved > end.saturating_add(tokens.block);
+        is_much.then(|| {
+            tokens.reserved = end;
+            end
+        })
     }
 
     pub(super) fn extend(&self, reserved: u64) {
@@ -186,7 +222,7 @@ impl Day {
         tokens.reserved = tokens.reserved.max(reserved);
     }
 
-    pub(super) fn begin_call(&self, reservation: Reservation, estimate: u64, now: Instant) {
+    pub(super) fn begin_call(&self, reservation: Reservation, held: u64, now: Instant) {
         let mut tokens = self.tokens();
         if tokens.calls.len() >= CALLS_MAX {
             tokens.calls.pop_front();
@@ -194,7 +230,7 @@ impl Day {
         tokens.calls.push_back(Call {
             reservation,
             begun: now,
-            estimate,
+            held,
         });
     }
 
@@ -217,35 +253,78 @@ mod tests {
 
     const TTL: Duration = Duration::from_secs(10);
 
-    #[test]
-    fn a_call_that_may_not_fit_waits_for_the_ones_under_way() {
-        let (day, now) = (Day::default(), Instant::now());
-        day.load(900, 900);
-        assert_eq!(day.room(1_000, now, TTL), Room::Free);
-        day.begin_call(Reservation::new(1), 200, now);
-        assert_eq!(day.room(1_000, now, TTL), Room::Wait { until: now + TTL });
-        assert_eq!(day.room(2_000, now, TTL), Room::Free);
-        assert_eq!(day.room(1_000, now + TTL, TTL), Room::Free, "it never reported");
-        day.begin_call(Reservation::new(2), 200, now);
-        day.book(30, true, Some(Reservation::new(2)));
-        assert_eq!(day.room(1_000, now, TTL), Room::Free);
-        day.book(70, true, None);
-        assert_eq!(day.room(1_000, now, TTL), Room::Spent);
+    /// What a call that needs a token at least, and so many at most, finds.
+    fn room(day: &Day, limit: u64, most_tokens: u64, now: Instant) -> Room {
+        let need = Need {
+            least_tokens: 1,
+            most_tokens,
+        };
+        day.room(limit, need, true, now, TTL)
+    }
+
+    fn free(tokens: u64) -> Room {
+        Room::Free { tokens }
     }
 
     #[test]
-    fn a_report_frees_its_own_estimate_and_no_other() {
+    fn a_call_that_may_not_fit_waits_for_the_ones_under_way() {
+        let (day, now) = (Day::default(), Instant::now());
+        day.load(700, 700);
+        assert_eq!(room(&day, 1_000, 200, now), free(200));
+        day.begin_call(Reservation::new(1), 200, now);
+        assert_eq!(room(&day, 1_000, 101, now), Room::Wait { until: now + TTL });
+        assert_eq!(room(&day, 1_000, 100, now), free(100));
+        assert_eq!(
+            room(&day, 1_000, 400, now + TTL),
+            free(300),
+            "the one under way never reported; the rest is left"
+        );
+        day.begin_call(Reservation::new(2), 200, now);
+        day.book(30, true, Some(Reservation::new(2)));
+        assert_eq!(room(&day, 1_000, 200, now), free(200));
+        day.book(270, true, None);
+        assert_eq!(room(&day, 1_000, 200, now), Room::Spent);
+    }
+
+    #[test]
+    fn a_call_that_cannot_wait_makes_do_with_what_is_left() {
+        let (day, now) = (Day::default(), Instant::now());
+        day.load(0, 0);
+        day.begin_call(Reservation::new(1), 900, now);
+        let need = Need {
+            least_tokens: 60,
+            most_tokens: 500,
+        };
+        let rows = [
+            (1_000, true, Room::Wait { until: now + TTL }),
+            (1_000, false, free(100)),
+            (959, false, Room::Spent),
+            (59, true, Room::Spent),
+        ];
+        for (limit, patient, expected) in rows {
+            assert_eq!(day.room(limit, need, patient, now, TTL), expected, "{limit}");
+        }
+        day.book(200, true, Some(Reservation::new(1)));
+        assert_eq!(
+            day.room(600, need, true, now, TTL),
+            free(400),
+            "nobody is waited for"
+        );
+    }
+
+    #[test]
+    fn a_report_frees_what_it_held_and_no_more() {
         let (day, now) = (Day::default(), Instant::now());
         day.load(0, 0);
         day.begin_call(Reservation::new(1), 900, now);
         day.begin_call(Reservation::new(2), 50, now);
         day.book(50, true, Some(Reservation::new(2)));
-        assert_eq!(day.room(950, now, TTL), Room::Wait { until: now + TTL });
+        assert_eq!(room(&day, 950, 1, now), Room::Wait { until: now + TTL });
         day.book(10, true, Some(Reservation::new(7)));
         day.book(10, true, None);
-        assert_eq!(day.room(950, now, TTL), Room::Wait { until: now + TTL });
+        assert_eq!(room(&day, 950, 1, now), Room::Wait { until: now + TTL });
         day.book(800, true, Some(Reservation::new(1)));
-        assert_eq!(day.room(950, now, TTL), Room::Free);
+        assert_eq!(room(&day, 950, 80, now), free(80));
     }
 
     #[test]
@@ -253,26 +332,47 @@ mod tests {
         let (day, now) = (Day::default(), Instant::now());
         day.load(0, 0);
         for number in 0..CALLS_MAX as u64 {
-            assert_eq!(day.room(u64::MAX, now, TTL), Room::Free);
+            assert_eq!(room(&day, u64::MAX, 1, now), free(1));
             day.begin_call(Reservation::new(number), 1, now);
         }
-        assert_eq!(day.room(u64::MAX, now, TTL), Room::Wait { until: now + TTL });
+        assert_eq!(room(&day, u64::MAX, 1, now), Room::Wait { until: now + TTL });
         day.book(1, true, Some(Reservation::new(500)));
-        assert_eq!(day.room(u64::MAX, now, TTL), Room::Free);
+        assert_eq!(room(&day, u64::MAX, 1, now), free(1));
     }
 
     #[test]
-    fn a_block_covers_the_call_and_is_a_small_part_of_the_quota() {
+    fn a_block_lies_beside_the_call_and_is_a_small_part_of_the_quota() {
         let (day, now) = (Day::default(), Instant::now());
         day.load(0, 0);
-        assert_eq!(day.block_end(None, 100, 20_000), Some(20_000));
-        assert_eq!(day.block_end(None, 30_000, 20_000), Some(30_000));
-        assert_eq!(day.block_end(Some(16_000), 100, 20_000), Some(1_000));
-        assert_eq!(day.block_end(Some(16), 100, 20_000), Some(100));
-        day.extend(1_000);
+        assert_eq!(day.block_end(None, 100, 20_000), Some(20_100));
+        assert_eq!(day.block_end(Some(16_000), 100, 20_000), Some(1_100));
+        assert_eq!(
+            day.block_end(Some(16_000), 15_900, 20_000),
+            Some(16_000),
+            "not beyond the quota"
+        );
+        assert_eq!(
+            day.block_end(Some(16), 100, 20_000),
+            Some(100),
+            "but over the call"
+        );
+        day.extend(1_100);
         day.begin_call(Reservation::new(1), 600, now);
-        assert_eq!(day.block_end(Some(16_000), 400, 20_000), None);
-        assert_eq!(day.block_end(Some(16_000), 401, 20_000), Some(1_600));
+        assert_eq!(day.block_end(Some(16_000), 500, 20_000), None);
+        assert_eq!(day.block_end(Some(16_000), 501, 20_000), Some(2_101));
+    }
+
+    #[test]
+    fn what_calls_held_and_did_not_take_is_given_back() {
+        let (day, now) = (Day::default(), Instant::now());
+        day.load(0, 0);
+        day.extend(day.block_end(Some(16_000), 5_000, 20_000).unwrap());
+        day.begin_call(Reservation::new(1), 5_000, now);
+        assert_eq!(day.surplus_end(), None, "it is under way");
+        day.book(50, true, Some(Reservation::new(1)));
+        assert_eq!(day.surplus_end(), Some(1_050));
+        assert_eq!(day.surplus_end(), None);
+        assert_eq!(day.block_end(Some(16_000), 5_000, 20_000), Some(6_050));
     }
 
     #[test]

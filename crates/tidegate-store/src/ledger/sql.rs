@@ -63,6 +63,10 @@ const RESERVE: &str = "INSERT INTO quota_days (key_id, day, reserved_tokens) VAL
 const LOAD: &str = "UPDATE quota_days SET estimated_tokens = reserved_tokens - settled_tokens \
      WHERE key_id = $1 AND day = $2 RETURNING reserved_tokens";
 
+/// What is booked stays covered, whatever was meant to be given back.
+const TRIM: &str = "UPDATE quota_days SET reserved_tokens = max(min(reserved_tokens, $3), \
+     min(settled_tokens, 1 << 60) + min(estimated_tokens, 1 << 60)) WHERE key_id = $1 AND day = $2";
+
 const CLOSE: &str = "UPDATE quota_days \
      SET reserved_tokens = min(settled_tokens, 1 << 60) + min(estimated_tokens, 1 << 60) WHERE key_id = $1 AND day = $2";
 
@@ -231,6 +235,29 @@ impl Command for ReserveBlock {
             .await
             .map(drop)
             .map_err(failed("reserving tokens"))
+    }
+}
+
+/// Gives reserved tokens back down to a point.
+pub(super) struct TrimBlock {
+    pub(super) key_id: KeyId,
+    pub(super) day: Date,
+    pub(super) reserved_tokens: u64,
+}
+
+#[async_trait]
+impl Command for TrimBlock {
+    type Output = ();
+
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<(), StoreError> {
+        sqlx::query(TRIM)
+            .bind(self.key_id.as_str().to_owned())
+            .bind(self.day.to_string())
+            .bind(part(self.reserved_tokens))
+            .execute(connection)
+            .await
+            .map(drop)
+            .map_err(failed("giving reserved tokens back"))
     }
 }
 

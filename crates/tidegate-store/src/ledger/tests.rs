@@ -1,7 +1,7 @@
 use jiff::civil::date;
 use tidegate_core::{
     id::KeyId,
-    port::{Ledger, LedgerError},
+    port::{Ledger, LedgerError, Need},
 };
 
 use crate::{
@@ -41,32 +41,32 @@ async fn an_open_block_counts_as_spent_after_a_crash_and_is_shown_as_estimated()
     let next = Opened::at(&path).await;
     assert_eq!(
         next.store.spent_tokens(&key_id(), DAY),
-        2_000,
+        2_500,
         "known before the first call"
     );
     let shown = next.store.usage(&key_id(), DAY, DAY).await.unwrap();
-    assert_eq!((shown[0].calls, shown[0].estimated_tokens), (0, 2_000));
+    assert_eq!((shown[0].calls, shown[0].estimated_tokens), (0, 2_500));
     let reservation = next
         .store
         .reserve(&key_id(), DAY, Some(32_000), 500)
         .await
         .unwrap();
     next.store.record(booked(cost("k1", "ann", 100, 0), reservation));
-    assert_eq!(next.store.spent_tokens(&key_id(), DAY), 2_100);
+    assert_eq!(next.store.spent_tokens(&key_id(), DAY), 2_600);
     let shown = next.store.usage(&key_id(), DAY, DAY).await.unwrap();
     assert_eq!(
         (shown[0].calls, shown[0].input_tokens, shown[0].estimated_tokens),
-        (1, 100, 2_000)
+        (1, 100, 2_500)
     );
     next.close().await;
 
     let last = Opened::at(&path).await;
     assert_eq!(
         last.store.spent_tokens(&key_id(), DAY),
-        2_100,
+        2_600,
         "a clean end gives the block back"
     );
-    let refused = last.store.reserve(&key_id(), DAY, Some(2_100), 1).await;
+    let refused = last.store.reserve(&key_id(), DAY, Some(2_600), 1).await;
     assert!(matches!(refused, Err(LedgerError::QuotaSpent { .. })));
     last.close().await;
 }
@@ -77,7 +77,7 @@ async fn a_crash_never_makes_room() {
     for crash in 1..=3 {
         crash_after(&path, None, 500, 500).await;
         let next = Opened::at(&path).await;
-        assert_eq!(next.store.spent_tokens(&key_id(), DAY), crash * 20_000);
+        assert_eq!(next.store.spent_tokens(&key_id(), DAY), crash * 20_500);
         next.close().await;
     }
 }
@@ -336,4 +336,124 @@ async fn small_calls_that_end_early_make_no_room_for_large_ones() {
     let spent = store.spent_tokens(&key_id(), DAY);
     assert!((LIMIT..LIMIT + LARGE).contains(&spent), "{spent}");
     opened.close().await;
+}
+
+/// A linear congruential generator: the same numbers in every run.
+fn next(seed: &mut u64, below: u64) -> u64 {
+    *seed = seed
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) % below
+}
+
+/// Sixteen people with one key, prompts and answers of all lengths: as long as each call keeps within what it
+/// was granted nothing is overrun at all, and in the end the quota is used and not held by anybody.
+#[tokio::test]
+async fn calls_that_keep_within_their_grant_never_overrun_a_quota() {
+    for (round, limit) in [(1_u64, 900_u64), (2, 5_000), (3, 20_000)] {
+        let (_folder, path) = folder();
+        let opened = Opened::at(&path).await;
+        let mut calls = tokio::task::JoinSet::new();
+        for caller in 0..16 {
+            let (store, mut seed) = (opened.store.clone(), round * 100 + caller);
+            calls.spawn(async move {
+                let mut lowered = 0;
+                loop {
+                    let prompt = 1 + next(&mut seed, 60);
+                    let need = Need {
+                        least_tokens: prompt + 1,
+                        most_tokens: prompt + 1 + next(&mut seed, 700),
+                    };
+                    let asked = store.reserve_up_to(&key_id(), DAY, Some(limit), need).await;
+                    let Ok(grant) = asked else { return lowered };
+                    assert!((need.least_tokens..=need.most_tokens).contains(&grant.tokens));
+                    lowered += u64::from(grant.tokens < need.most_tokens);
+                    for _ in 0..next(&mut seed, 4) {
+                        tokio::task::yield_now().await;
+                    }
+                    let answer = next(&mut seed, grant.tokens - prompt + 1);
+                    store.record(booked(cost("k1", "ann", prompt, answer), grant.reservation));
+                }
+            });
+        }
+        let mut lowered = 0;
+        while let Some(of_one) = calls.join_next().await {
+            lowered += of_one.unwrap();
+        }
+        let spent = opened.store.spent_tokens(&key_id(), DAY);
+        assert!(spent <= limit, "{spent} of {limit}");
+        assert!(
+            limit - spent < 62,
+            "{spent} of {limit}: what is left is too little for a call"
+        );
+        assert!(lowered > 0, "the last calls make do with what is left");
+        opened.close().await;
+    }
+}
+
+/// Models that do not keep to what they are told: whatever one takes beyond its grant, no other call began in
+/// what it was going to take.
+#[tokio::test]
+async fn calls_that_take_more_than_granted_overrun_a_quota_by_one() {
+    const LIMIT: u64 = 3_000;
+    const TAKEN: u64 = 900;
+    let (_folder, path) = folder();
+    let opened = Opened::at(&path).await;
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let store = opened.store.clone();
+        calls.spawn(async move {
+            let need = Need {
+                least_tokens: 51,
+                most_tokens: TAKEN,
+            };
+            while let Ok(grant) = store.reserve_up_to(&key_id(), DAY, Some(LIMIT), need).await {
+                tokio::task::yield_now().await;
+                store.record(booked(cost("k1", "ann", 50, TAKEN - 50), grant.reservation));
+            }
+        });
+    }
+    while let Some(call) = calls.join_next().await {
+        call.unwrap();
+    }
+    let spent = opened.store.spent_tokens(&key_id(), DAY);
+    assert!((LIMIT..LIMIT + TAKEN).contains(&spent), "{spent}");
+    opened.close().await;
+}
+
+/// A long answer was reserved and a short one came: a crash long after it costs a block, not the long answer.
+#[tokio::test]
+async fn what_a_call_did_not_take_is_given_back_on_the_disk_too() {
+    let (_folder, path) = folder();
+    let opened = Opened::at(&path).await;
+    let need = Need {
+        least_tokens: 51,
+        most_tokens: 20_000,
+    };
+    let grant = opened
+        .store
+        .reserve_up_to(&key_id(), DAY, Some(32_000), need)
+        .await
+        .unwrap();
+    opened.store.flush_tick().await.unwrap();
+    assert_eq!(reserved(&path).await, 22_000, "it is under way");
+    opened
+        .store
+        .record(booked(cost("k1", "ann", 50, 50), grant.reservation));
+    opened.store.flush_tick().await.unwrap();
+    assert_eq!(reserved(&path).await, 2_100);
+    opened.close().await;
+}
+
+/// How far tokens are reserved on the disk.
+async fn reserved(path: &std::path::Path) -> i64 {
+    let options = Options {
+        path: path.to_owned(),
+        ..Options::default()
+    };
+    let mut reader = crate::files::writer(&options).await.unwrap();
+    sqlx::query_scalar("SELECT reserved_tokens FROM quota_days")
+        .fetch_one(&mut reader)
+        .await
+        .unwrap()
 }

@@ -101,6 +101,7 @@ fn skill(name: &str, keywords: &[&str]) -> Skill {
         tools: None,
         enabled: true,
         body: "x".into(),
+        phrases: keywords.iter().map(|keyword| steps(keyword)).collect(),
     }
 }
 
