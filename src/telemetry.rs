@@ -3,6 +3,7 @@
 //! What is logged is decided where it is logged: ids, names, counts and durations; never keys, bodies, message
 //! text or tool output.
 
+mod json;
 mod queue;
 
 use std::{io::IsTerminal, path::Path};
@@ -87,10 +88,7 @@ pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Resu
     let (file, guard, problem) = match appender {
         Ok(appender) => {
             let (writer, guard) = queue::start("file-log", appender).map_err(thread_fault)?;
-            let layer = tracing_subscriber::fmt::layer()
-                .json()
-                .with_writer(writer)
-                .with_filter(filter(&options.file)?);
+            let layer = json::Lines::new(writer).with_filter(filter(&options.file)?);
             (Some(layer), Some(guard), None)
         }
         Err(error) => (None, None, Some(error)),

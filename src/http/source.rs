@@ -10,10 +10,32 @@ use tokio_util::sync::CancellationToken;
 /// The events of a run. Dropping it tells the run that nobody looks any more.
 pub(super) type Events = Pin<Box<dyn Stream<Item = RunEvent> + Send>>;
 
+/// How long the first event of a stream is waited for before a task of its own goes on with the run: until the
+/// answer's head is out, the client can hold up nothing.
+const FIRST_EVENT_WAIT: Duration = Duration::from_millis(900);
+
+/// Whether the client takes the events as they come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// It does, and may take its time.
+    Client,
+    /// It gets one answer at the end; the events are read as soon as they are there.
+    Ours,
+}
+
 /// The events of `run`; `grace` after `shutdown` they end with [`RunError::Stopping`].
-pub(super) fn of_run(run: Run, shutdown: CancellationToken, grace: Duration) -> Events {
-    let events = stream::unfold(run, |mut run| async move {
-        let event = run.next().await?;
+pub(super) fn of_run(run: Run, pace: Pace, shutdown: CancellationToken, grace: Duration) -> Events {
+    let events = stream::unfold(run, move |mut run| async move {
+        if pace == Pace::Ours {
+            return Some((run.next().await?, run));
+        }
+        // A client that stops reading must not keep the run from going on.
+        let first = time::timeout(FIRST_EVENT_WAIT, run.next()).await;
+        run.hand_on();
+        let event = match first {
+            Ok(event) => event?,
+            Err(_) => run.next().await?,
+        };
         Some((event, run))
     });
     until_stopped(events.boxed(), shutdown, grace)

@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderName, HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
-use futures_util::{StreamExt as _, stream};
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use serde::Serialize;
 use tidegate_core::tool::ToolCall;
 use tidegate_engine::{Finished, RunError, RunEvent};
@@ -29,6 +29,8 @@ use super::{
 
 /// Sent in silence, so that proxies keep the stream open.
 const COMMENT: &str = ": keep-alive\n\n";
+/// Bytes at which a piece of the body goes out without the events behind it.
+const PIECE_BYTES: usize = 8 << 10;
 const DONE: &str = "data: [DONE]\n\n";
 
 /// Answers with the events as a stream. The status waits for the first event, so that an error before the first
@@ -109,12 +111,25 @@ impl Encoder {
                 return None;
             }
             match time::timeout(silence, events.next()).await {
-                Ok(Some(event)) => self.encode(event, &mut text),
-                Ok(None) => self.fail(broke_off(), &mut text),
+                Ok(event) => self.encode_or_fail(event, &mut text),
                 Err(_) => text.push_str(COMMENT),
             }
         }
+        // What is there already goes out in the same write.
+        while !self.ended && text.len() < PIECE_BYTES {
+            let Some(event) = events.next().now_or_never() else {
+                break;
+            };
+            self.encode_or_fail(event, &mut text);
+        }
         Some(text)
+    }
+
+    fn encode_or_fail(&mut self, event: Option<RunEvent>, text: &mut String) {
+        match event {
+            Some(event) => self.encode(event, text),
+            None => self.fail(broke_off(), text),
+        }
     }
 
     fn encode(&mut self, event: RunEvent, text: &mut String) {

@@ -33,9 +33,11 @@ pub mod routing;
 pub mod run;
 mod tool_log;
 mod turn;
+pub mod viewer;
 pub mod waves;
 
 pub use event::{Finished, Outcome, RunError, RunEvent};
 pub use options::Options;
 pub use request::{Lease, RunRequest};
-pub use run::{Engine, Parts, Run, SECRECY_REFUSAL};
+pub use run::{Engine, Parts, SECRECY_REFUSAL};
+pub use viewer::Run;

@@ -82,7 +82,7 @@ pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
     // question goes out first: the model works on it while the journal is written.
     let opening = async {
         tokio::task::yield_now().await;
-        turn.opened.clone().await
+        turn.opened.done().await
     };
     let (asked, opened) = tokio::join!(biased; turn.engine.model().ask(request), opening);
     if let Err(failure) = opened {

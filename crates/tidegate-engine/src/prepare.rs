@@ -25,7 +25,7 @@ use crate::{
     results::{Repeats, Results},
     routing,
     run::{self, Engine},
-    turn::{Counts, Turn},
+    turn::{Counts, Opening, Turn},
 };
 
 /// A turn that is ready to be worked on.
@@ -96,7 +96,7 @@ pub(crate) async fn turn(
         counts: Counts::default(),
         effects_in_flight: AtomicUsize::new(0),
         cut_usage: Arc::default(),
-        opened: future::ready(Ok(())).boxed().shared(),
+        opened: Opening::new(future::ready(Ok(())).boxed()),
         engine: Arc::clone(engine),
         request,
     };

@@ -1,4 +1,4 @@
-//! The entry: `Engine::run`. Prepares a turn, opens its journal, and works on it in a task of its own, so that
+//! The entry: `Engine::run`. Prepares a turn, opens its journal, and works on it apart from its viewer, so that
 //! a lost connection, a restart or an approval that comes later are ordinary events in its life.
 
 use std::{
@@ -20,11 +20,8 @@ use tidegate_core::{
     tool::ToolSpec,
 };
 use tidegate_gate::{PermissionGate, ToolBox, guards::secrets::Redactor, mode::effective_mode};
-use tokio::{sync::mpsc, time::Instant};
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::TaskTracker,
-};
+use tokio::time::Instant;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 
 use crate::{
@@ -38,6 +35,7 @@ use crate::{
     prompt::Composer,
     routing::RoutingGate,
     turn::{Ending, Opening, Turn},
+    viewer::Run,
 };
 
 /// The answer to a request for the prompt's text. Fixed, so that it can be tested and gives nothing away.
@@ -90,23 +88,6 @@ pub struct Engine {
     turns: Mutex<HashMap<KeyId, usize>>,
 }
 
-/// A run under way, as its viewer holds it.
-#[derive(Debug)]
-pub struct Run {
-    /// Its id.
-    pub id: RunId,
-    events: mpsc::Receiver<RunEvent>,
-    /// Cancels the run when the viewer goes, where that is what the request asked for.
-    _cancel: Option<DropGuard>,
-}
-
-impl Run {
-    /// The next event; `None` after the last. Cancel-safe.
-    pub async fn next(&mut self) -> Option<RunEvent> {
-        self.events.recv().await
-    }
-}
-
 impl Engine {
     /// Plugs the engine in.
     pub fn new(parts: Parts) -> Self {
@@ -118,7 +99,8 @@ impl Engine {
         }
     }
 
-    /// Opens a run and works on it in a tracked task. An error here means that no run was opened.
+    /// Opens a run; its viewer works on it, or a tracked task does ([`Run`]). An error here means that no run was
+    /// opened.
     pub async fn run(self: &Arc<Self>, request: RunRequest) -> Result<Run, RunError> {
         if self.parts.shutdown.is_cancelled() {
             return Err(RunError::Stopping);
@@ -153,22 +135,14 @@ impl Engine {
             Disconnect::Finish => None,
         };
         let span = tracing::info_span!("engine.run", run.id = %run_id, request.id = %record.request_id);
-        self.parts
-            .tracker
-            .spawn(work(turn, refused, cancel, slot).instrument(span));
-        Ok(Run {
-            id: run_id,
-            events,
-            _cancel: guard,
-        })
+        let work = work(turn, refused, cancel, slot).instrument(span);
+        Ok(Run::new(run_id, events, work, self.parts.tracker.clone(), guard))
     }
 
     /// Opens the journal, once somebody waits for it.
     fn opening(self: &Arc<Self>, record: RunRecord, first: Checkpoint) -> Opening {
         let engine = Arc::clone(self);
-        async move { Ok(engine.parts.runs.open(&record, &first).await?) }
-            .boxed()
-            .shared()
+        Opening::new(async move { Ok(engine.parts.runs.open(&record, &first).await?) }.boxed())
     }
 
     /// The parts of the prompt that a request of this caller would get, and why: for `tidegate prompt`.
@@ -343,7 +317,7 @@ enum Stop {
 async fn work(mut turn: Turn, refused: bool, cancel: CancellationToken, slot: Slot) {
     let opened = turn.opened.clone();
     let stop = if refused {
-        if let Err(error) = opened.clone().await {
+        if let Err(error) = opened.done().await {
             turn.emitter.send_last(RunEvent::Failed(error)).await;
             return;
         }
@@ -376,7 +350,7 @@ async fn work(mut turn: Turn, refused: bool, cancel: CancellationToken, slot: Sl
         }
     };
     // A run that was cancelled at once may not have been opened yet; one that cannot be opened has no end either.
-    if let Err(error) = opened.await {
+    if let Err(error) = opened.done().await {
         turn.emitter.send_last(RunEvent::Failed(error)).await;
         return;
     }

@@ -2,13 +2,15 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    fmt,
+    pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
-use futures_util::future::{BoxFuture, Shared};
+use futures_util::future::{BoxFuture, MaybeDone, maybe_done};
 use tidegate_core::{
     caller::Caller,
     id::{CallId, RunId},
@@ -87,8 +89,35 @@ pub(crate) struct Turn {
     pub(crate) opened: Opening,
 }
 
-/// A write that is under way, for whoever needs to know that it is done.
-pub(crate) type Opening = Shared<BoxFuture<'static, Result<(), RunError>>>;
+/// A write that is under way, for whoever needs to know that it is done. Whoever asks works on it; where one
+/// leaves in the middle, the next one goes on. (`futures`' own `Shared` wakes those who asked, and with them the
+/// task that just finished the write, in every run.)
+#[derive(Clone)]
+pub(crate) struct Opening(Arc<tokio::sync::Mutex<MaybeDone<Write>>>);
+
+/// A write.
+type Write = BoxFuture<'static, Result<(), RunError>>;
+
+impl Opening {
+    /// The write that `write` does.
+    pub(crate) fn new(write: Write) -> Self {
+        Self(Arc::new(tokio::sync::Mutex::new(maybe_done(write))))
+    }
+
+    /// Waits for its end.
+    pub(crate) async fn done(&self) -> Result<(), RunError> {
+        let mut write = self.0.lock().await;
+        (&mut *write).await;
+        let end = Pin::new(&mut *write).output_mut().map(|end| end.clone());
+        end.unwrap_or_else(|| Err(RunError::Store("the opening of a run has no end".to_owned())))
+    }
+}
+
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opening")
+    }
+}
 
 /// Corrections already given in this turn: each kind is bounded.
 #[derive(Debug, Default)]

@@ -27,10 +27,16 @@ pub async fn run_wave<N, T, F>(
 where
     F: Future<Output = T>,
 {
-    let futures = nodes.into_iter().map(|node| {
+    let mut futures = nodes.into_iter().map(|node| {
         let limit = deadline(&node);
         bounded(work(node), limit)
     });
+    if futures.len() == 1
+        && let Some(only) = futures.next()
+    {
+        // As most waves are: nothing is to be put in order.
+        return vec![only.await];
+    }
     stream::iter(futures).buffered(width.max(1)).collect().await
 }
 

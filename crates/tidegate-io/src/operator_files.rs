@@ -2,16 +2,19 @@
 
 use std::{
     fs::OpenOptions,
-    io::{ErrorKind, Read},
+    io::ErrorKind,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
+use rustix::{fs::OFlags, io::Errno};
 use tidegate_core::port::{FileFault, OperatorFiles};
 
 /// The most names of one folder of the operator's; more are an error, since leaving some out would be silent.
 const NAMES_MAX: usize = 10_000;
+
+/// Bytes by which there is more room for a file that has become longer since its length was asked.
+const GROWTH_BYTES: usize = 16 << 10;
 
 /// The disk. Links are followed: these paths are the operator's, not the model's.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,7 +27,7 @@ impl OperatorFiles for Disk {
             problem,
         };
         // Opening a pipe would wait for its other end.
-        let mut file = OpenOptions::new()
+        let file = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
             .open(path)
@@ -38,12 +41,19 @@ impl OperatorFiles for Disk {
         if metadata.len() > bound {
             return Err(too_large());
         }
-        // With room for a byte more than there should be, the end is seen without growing.
+        // With room for a byte more than there should be, one read sees the end: a regular file gives less than
+        // was asked for nowhere else.
         let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).map_or(0, |length| length + 1));
-        file.by_ref()
-            .take(bound.saturating_add(1))
-            .read_to_end(&mut bytes)
-            .map_err(|problem| fault(path, &problem))?;
+        while bytes.len() < bytes.capacity() && bytes.len() <= bytes_max {
+            match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut bytes)) {
+                Ok(0) => break,
+                Ok(_) if bytes.len() < bytes.capacity() => break,
+                // It grows while it is read.
+                Ok(_) => bytes.reserve(GROWTH_BYTES),
+                Err(Errno::INTR) => {}
+                Err(problem) => return Err(fault(path, &problem.into())),
+            }
+        }
         if bytes.len() > bytes_max {
             return Err(too_large());
         }

@@ -19,7 +19,9 @@ use crate::http::{
     body::budget::Share,
     error::ApiError,
     extract::JsonText,
-    fold, source, sse,
+    fold,
+    source::{self, Pace},
+    sse,
     stamp::Stamp,
     wire::{
         answer::{ChatCompletion, Head},
@@ -57,7 +59,8 @@ pub(in crate::http) async fn create(
         created: app.parts.clock.now().as_second(),
         model,
     };
-    let events = source::of_run(run, app.parts.shutdown.clone(), options.stream_grace());
+    let pace = if form.stream { Pace::Client } else { Pace::Ours };
+    let events = source::of_run(run, pace, app.parts.shutdown.clone(), options.stream_grace());
     let answered = if form.stream {
         sse::answer(events, head, form, options.keepalive()).await
     } else {

@@ -181,8 +181,11 @@ async fn days_that_are_over_are_closed_and_forgotten() {
     record.day = old;
     opened.store.record(record);
     opened.store.reserve(&key_id(), DAY, None, 10).await.unwrap();
-    opened.store.flush_tick().await.unwrap();
-    assert!(opened.store.book().known(&key_id(), old).is_none());
+    // A tick of the worker's own may be under way: what it has in hand is forgotten by a later one.
+    while opened.store.book().known(&key_id(), old).is_some() {
+        opened.store.flush_tick().await.unwrap();
+        tokio::task::yield_now().await;
+    }
     assert!(opened.store.book().known(&key_id(), DAY).is_some());
     let shown = opened.store.usage(&key_id(), old, DAY).await.unwrap();
     assert_eq!(shown.len(), 1);
