@@ -5,15 +5,17 @@
 
 pub mod bootstrap;
 pub mod error;
+pub mod policy;
 mod readiness;
 pub mod shipped;
+mod surroundings;
 mod zones;
 
 use std::{io::Write, sync::Arc, time::Duration};
 
 use tidegate_core::{
     clock::{Clock, Entropy},
-    port::{KeyStore, LastAdmin, LineLog, OperatorFiles, RunStore},
+    port::{ApprovalStore as _, AuditTrail, KeyStore, LastAdmin, LineLog, OperatorFiles, RunStore},
     secret::Secret,
 };
 use tidegate_engine::{Engine, prompt::Composer, routing::RoutingGate};
@@ -32,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::error::Error;
 use self::{bootstrap::FirstKey, zones::zones};
 use crate::{
+    audit::{NoTrail, Trail},
     clock::{OsEntropy, SystemClock},
     config::{
         Environment, Settings,
@@ -69,7 +72,8 @@ pub struct App {
     routing: Arc<RoutingGate>,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
-    logs: [Arc<dyn LineLog>; 2],
+    audit: Arc<dyn AuditTrail>,
+    logs: Vec<Arc<dyn LineLog>>,
 }
 
 impl App {
@@ -89,14 +93,23 @@ impl App {
         if purpose == Purpose::Serve {
             recover(&store, &*clock).await?;
         }
+        surroundings::check_disposable(&settings, &*store).await?;
+        surroundings::warn_of_settings(&settings);
         let found = find_models(&settings, environment).await?;
         let models = Arc::new(found.models);
-        let tools = Arc::new(open_tools(&settings)?);
+        let secrets = secrets(&settings, environment)?;
+        let tools = Arc::new(open_tools(&settings, &secrets)?);
         let log = |name: &str| match purpose {
             Purpose::Serve => open_log(&settings, name, lifecycle),
             Purpose::Look => Arc::new(NoLog),
         };
         let (triage, tool_log) = (log("agents/triage.jsonl"), log("tools.jsonl"));
+        let model_log = if config.logs.models {
+            log("models.jsonl")
+        } else {
+            Arc::new(NoLog)
+        };
+        let (audit, audit_lines) = open_trail(&settings, lifecycle, purpose);
         let routing = Arc::new(RoutingGate::new(
             files,
             None,
@@ -104,19 +117,25 @@ impl App {
             Arc::clone(&clock),
             config.routing.clone(),
         ));
-        let redactor = Redactor::new(secrets(&settings, environment)?).map_err(part)?;
+        let policy = policy::policy(&settings, &secrets)?;
+        let redactor = Redactor::new(secrets).map_err(part)?;
         let engine = Arc::new(Engine::new(tidegate_engine::Parts {
             model: Arc::clone(&models) as _,
             tools: Arc::clone(&tools) as _,
-            gate: Arc::new(PermissionGate::new(zones(&settings))),
+            gate: Arc::new(PermissionGate::new(policy)),
             redactor: Arc::new(redactor),
             composer: Arc::new(composer),
             routing: Arc::clone(&routing),
             runs: Arc::clone(&store) as _,
             ledger: Arc::clone(&store) as _,
             held: Arc::clone(&store) as _,
+            approvals: Arc::clone(&store) as _,
+            audit: Arc::clone(&audit),
             hooks: hooks::build(&config.hooks, &settings.home, settings.search_path.as_deref()),
             tool_log: Arc::clone(&tool_log),
+            model_log: Arc::clone(&model_log),
+            prices: Arc::new(config.models.prices.clone()),
+            surroundings: surroundings::surroundings(&settings, &tools, purpose).await,
             clock: Arc::clone(&clock),
             entropy: Arc::clone(&entropy),
             tracker: lifecycle.tracker.clone(),
@@ -132,7 +151,11 @@ impl App {
             routing,
             clock,
             entropy,
-            logs: [triage, tool_log],
+            audit,
+            logs: [Some(triage), Some(tool_log), Some(model_log), audit_lines]
+                .into_iter()
+                .flatten()
+                .collect(),
             settings,
         })
     }
@@ -185,6 +208,9 @@ impl App {
             keys: Arc::clone(&self.store) as _,
             ledger: Arc::clone(&self.store) as _,
             runs: Arc::clone(&self.store) as _,
+            approvals: Arc::clone(&self.store) as _,
+            audit: Arc::clone(&self.audit),
+            approval_s: self.settings.config.engine.approval_s,
             models: Arc::clone(&self.models) as _,
             readiness: Arc::new(readiness::Readiness {
                 keys: Arc::clone(&self.store) as _,
@@ -193,7 +219,7 @@ impl App {
                     Source::Nothing(sentence) => Some(sentence.clone()),
                     Source::Configured | Source::Environment { .. } | Source::Ollama { .. } => None,
                 },
-                logs: self.logs.to_vec(),
+                logs: self.logs.clone(),
             }),
             clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),
@@ -250,6 +276,9 @@ impl App {
                 let Ok(before) = clock.now().checked_sub(age) else {
                     return;
                 };
+                if let Err(error) = store.prune_approvals(before).await {
+                    tracing::warn!(%error, "old approvals could not be removed");
+                }
                 match store.prune(before).await {
                     Ok(0) => {}
                     Ok(runs) => tracing::info!(runs, "old runs were removed"),
@@ -302,6 +331,14 @@ async fn recover(store: &Store, clock: &dyn Clock) -> Result<(), Error> {
             "an earlier process left runs unfinished; they were closed"
         );
     }
+    let (void, cut_off) = store.recover_approvals(clock.now()).await?;
+    if void + cut_off > 0 {
+        tracing::warn!(
+            void,
+            cut_off,
+            "approvals that nothing had spent are void after the restart"
+        );
+    }
     Ok(())
 }
 
@@ -331,7 +368,7 @@ pub fn open_models(options: tidegate_llm::Options) -> Result<Models, Error> {
 }
 
 /// Opens the tools over the knowledge bank, which is made where it is missing.
-pub fn open_tools(settings: &Settings) -> Result<Tools, Error> {
+pub fn open_tools(settings: &Settings, secrets: &[Secret]) -> Result<Tools, Error> {
     let options = settings.config.tools.clone();
     if !options.knowledge_bank.exists() {
         tidegate_io::files::create_private_dir(&options.knowledge_bank).map_err(|problem| Error::Folder {
@@ -340,9 +377,10 @@ pub fn open_tools(settings: &Settings) -> Result<Tools, Error> {
             setting: "tools.knowledge_bank",
         })?;
     }
-    let client = OperatorClient::new(&tidegate_io::http::Options::default()).map_err(part)?;
+    let program = std::env::current_exe().map_err(part)?;
+    let outside = policy::outside(settings, secrets, program)?;
     let clock = Arc::new(SystemClock::new(settings.zone.clone()));
-    Tools::open(options, zones(settings), clock, client).map_err(part)
+    Tools::open(options, zones(settings), clock, outside).map_err(part)
 }
 
 /// Every credential the process knows; none may come out in a tool's result or a log.
@@ -376,6 +414,22 @@ fn open_log(settings: &Settings, name: &str, lifecycle: &Lifecycle) -> Arc<dyn L
     });
     lifecycle.writers.spawn(worker.run(lifecycle.closing.clone()));
     Arc::new(writer)
+}
+
+/// The audit trail; its writer runs until the lifecycle closes.
+fn open_trail(
+    settings: &Settings,
+    lifecycle: &Lifecycle,
+    purpose: Purpose,
+) -> (Arc<dyn AuditTrail>, Option<Arc<dyn LineLog>>) {
+    let options = &settings.config.audit;
+    if purpose == Purpose::Look || !options.enabled {
+        return (Arc::new(NoTrail), None);
+    }
+    let (trail, worker) = Trail::open(options, &settings.logs);
+    lifecycle.writers.spawn(worker.run(lifecycle.closing.clone()));
+    let trail = Arc::new(trail);
+    (Arc::clone(&trail) as _, Some(trail))
 }
 
 /// Nowhere, for looking at what would happen.

@@ -1,9 +1,12 @@
 //! The command line: a front end like any other. It finds the configuration, does one thing, and says in one
 //! line on standard error what went wrong.
 
+pub mod approvals;
 pub mod args;
+pub mod audit;
 pub mod doctor;
 pub mod error;
+pub mod explain;
 pub mod init;
 pub mod keys;
 pub mod output;
@@ -86,6 +89,11 @@ pub async fn run(arguments: Arguments, environment: &Environment, out: Out<'_>) 
         Command::Prompt(command) => {
             Box::pin(prompt::run(place.settings()?, environment, &command, out)).await?;
         }
+        Command::Explain(command) => {
+            return Box::pin(explain::run(place.settings()?, environment, &command, out)).await;
+        }
+        Command::Approvals(command) => Box::pin(with_approvals(&place, &command, out)).await?,
+        Command::Audit(args::Audit::Verify) => return audit::verify(&place.settings()?, out),
         Command::Init(command) => init::run(&place, &command, out)?,
         Command::Version => writeln!(out, "tidegate {}", env!("CARGO_PKG_VERSION"))?,
     }
@@ -173,7 +181,28 @@ async fn with_keys(place: &Place<'_>, command: &args::Keys, out: Out<'_>) -> Res
     outcome
 }
 
+async fn with_approvals(place: &Place<'_>, command: &args::Approvals, out: Out<'_>) -> Result<(), Error> {
+    let settings = place.settings()?;
+    let clock = Arc::new(SystemClock::new(settings.zone.clone()));
+    let lifecycle = Lifecycle::new();
+    let store = app::open_store(&settings, Arc::clone(&clock) as Arc<dyn Clock>, &lifecycle).await?;
+    let desk = approvals::Desk {
+        store: &store,
+        clock: &*clock,
+        audit: &settings.config.audit,
+        logs: &settings.logs,
+        approval_s: settings.config.engine.approval_s,
+    };
+    let outcome = desk.run(command, out).await;
+    lifecycle.close().await;
+    outcome
+}
+
 fn show_config(place: &Place<'_>, command: &args::Config, out: Out<'_>) -> Result<u8, Error> {
+    if let Some(preset) = command.preset {
+        write!(out, "{}", init::preset(preset).text)?;
+        return Ok(0);
+    }
     if command.reference {
         write!(out, "{}", config::reference())?;
         return Ok(0);

@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod discover;
+pub mod disposable;
 pub mod env;
 pub mod error;
 mod guess;
@@ -50,10 +51,6 @@ pub struct Config {
     pub data_dir: String,
     /// Where a day begins.
     pub time_zone: String,
-    /// Files exempt from the credential floor.
-    pub allowed_sensitive_files: Vec<String>,
-    /// Folders in which a `readonly` key may write.
-    pub no_prompt_folders: Vec<String>,
     /// The HTTP API.
     pub server: crate::http::Options,
     /// Bounds of a turn.
@@ -77,6 +74,12 @@ pub struct Config {
     pub retention: Retention,
     /// Logs.
     pub logs: crate::telemetry::Options,
+    /// What may be touched, run and reached.
+    pub gate: crate::app::policy::Options,
+    /// How programs are confined.
+    pub sandbox: tidegate_io::sandbox::Options,
+    /// The audit trail.
+    pub audit: crate::audit::Options,
     /// Commands of the operator's own.
     pub hooks: Vec<crate::hooks::Options>,
 }
@@ -87,8 +90,6 @@ impl Default for Config {
             home: ".".into(),
             data_dir: "data".into(),
             time_zone: "system".into(),
-            allowed_sensitive_files: Vec::new(),
-            no_prompt_folders: Vec::new(),
             server: crate::http::Options::default(),
             engine: tidegate_engine::Options::default(),
             prompt: tidegate_engine::prompt::Options::default(),
@@ -103,6 +104,9 @@ impl Default for Config {
             },
             retention: Retention::default(),
             logs: crate::telemetry::Options::default(),
+            gate: crate::app::policy::Options::default(),
+            sandbox: tidegate_io::sandbox::Options::default(),
+            audit: crate::audit::Options::default(),
             hooks: Vec::new(),
         }
     }

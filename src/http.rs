@@ -28,7 +28,7 @@ use axum::{
 };
 use tidegate_core::{
     clock::{Clock, Entropy},
-    port::{ChatModel, KeyStore, Ledger, RunStore},
+    port::{ApprovalStore, AuditTrail, ChatModel, KeyStore, Ledger, RunStore},
 };
 use tidegate_engine::Engine;
 use tokio::sync::{Mutex, Semaphore};
@@ -48,7 +48,9 @@ pub use openapi::document as openapi_document;
 pub use options::Options;
 pub use readiness::{ReadinessItem, ReadinessSource};
 
-use crate::http::routes::{admin_keys, chat_completions, docs, fallback, health, models, runs};
+use crate::http::routes::{
+    admin_keys, approvals, capabilities, chat_completions, docs, fallback, health, models, runs,
+};
 
 /// Everything the front end is plugged into.
 #[derive(Debug)]
@@ -61,6 +63,12 @@ pub struct Parts {
     pub ledger: Arc<dyn Ledger>,
     /// The journal of runs.
     pub runs: Arc<dyn RunStore>,
+    /// Questions to a person.
+    pub approvals: Arc<dyn ApprovalStore>,
+    /// Who answered them.
+    pub audit: Arc<dyn AuditTrail>,
+    /// How long an approval can be spent, in seconds.
+    pub approval_s: u64,
     /// The models, for the list of models.
     pub models: Arc<dyn ChatModel>,
     /// What is missing.
@@ -110,10 +118,14 @@ fn routes_of_the_api() -> OpenApiRouter<AppState> {
         .routes(routes!(health::live))
         .routes(routes!(health::ready))
         .routes(routes!(chat_completions::create))
+        .routes(routes!(capabilities::show))
         .routes(routes!(models::list))
         // The id may hold slashes, which the document has no form for.
         .route("/v1/models/{*model}", get(models::show))
         .routes(routes!(runs::show))
+        .routes(routes!(approvals::list))
+        .routes(routes!(approvals::show))
+        .routes(routes!(approvals::decide))
         .routes(routes!(admin_keys::create, admin_keys::list))
         .routes(routes!(
             admin_keys::show,

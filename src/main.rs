@@ -10,12 +10,16 @@ use clap::Parser;
 use tidegate::{
     cli::{self, args::Arguments},
     config::Environment,
+    sandbox_child,
 };
 
 /// What blocking work that nobody waits for any more may still take, in milliseconds.
 const BLOCKING_GRACE_MS: u64 = 1_000;
 
 fn main() -> ExitCode {
+    if let Some(code) = sandbox_child::take_over(std::env::args_os().nth(1).as_deref()) {
+        return code;
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

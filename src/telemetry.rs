@@ -24,9 +24,12 @@ pub struct Options {
     pub file: String,
     /// Daily files that are kept.
     pub days_kept: usize,
-    /// Lines that may wait for the disk in front of each of the triage and tool logs; more are dropped and counted.
+    /// Whether each model call is a line in `models.jsonl`.
+    pub models: bool,
+    /// Lines that may wait for the disk in front of each of the triage, tool and model logs; more are dropped and
+    /// counted.
     pub queue_lines: usize,
-    /// Bytes at which the triage and tool logs are put aside under a number.
+    /// Bytes at which the triage, tool and model logs are put aside under a number.
     pub rotate_bytes: u64,
     /// How many files that were put aside are kept, of each.
     pub rotated_kept: usize,
@@ -39,6 +42,7 @@ impl Default for Options {
             console: "info".into(),
             file: "info".into(),
             days_kept: 14,
+            models: true,
             queue_lines: 4_096,
             rotate_bytes: 16 << 20,
             rotated_kept: 5,

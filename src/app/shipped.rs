@@ -35,6 +35,12 @@ pub const FILES: &[File] = files![
     "mcp_servers.json",
 ];
 
+/// The settings of the preset `hardened`.
+pub const HARDENED: File = File {
+    path: "presets/hardened.toml",
+    text: include_str!("../../presets/hardened.toml"),
+};
+
 /// Writes a file below `home` where there is none; whether it did.
 pub fn write(home: &Path, file: &File) -> io::Result<bool> {
     let path = home.join(file.path);

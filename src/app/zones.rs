@@ -15,7 +15,7 @@ use std::{
 
 use serde::Deserialize;
 use tidegate_core::port::OperatorFiles;
-use tidegate_gate::Zones;
+use tidegate_gate::{ZoneEntries, Zones};
 use tidegate_io::operator_files::Disk;
 
 use crate::config::{FILE, Settings};
@@ -32,23 +32,21 @@ const SCRIPT_ENDINGS: [&str; 17] = [
 
 /// The zones of these settings.
 pub(super) fn zones(settings: &Settings) -> Zones {
-    let config = &settings.config;
-    let bank = real(&config.tools.knowledge_bank);
+    let gate = &settings.config.gate;
+    let bank = real(&settings.config.tools.knowledge_bank);
+    let own: Vec<PathBuf> = Own::of(settings, bank.clone()).paths.into_iter().collect();
+    let entries = ZoneEntries {
+        allowed: &gate.allowed_paths,
+        read: &gate.read_paths,
+        blocked: &gate.blocked_paths,
+        no_prompt: &gate.no_prompt_paths,
+        prompt: &gate.prompt_paths,
+        allowed_sensitive: &gate.allowed_sensitive_files,
+        own: &own,
+    };
     Zones {
-        readable: vec![bank.clone()],
-        writable: vec![bank.clone()],
-        no_prompt: config
-            .no_prompt_folders
-            .iter()
-            .map(|folder| real(&bank.join(folder)))
-            .collect(),
-        // Not resolved: an entry that ends in `/` means a folder, and must keep its end.
-        allowed_sensitive: config
-            .allowed_sensitive_files
-            .iter()
-            .map(|file| bank.join(file))
-            .collect(),
-        blocked: Own::of(settings, bank).paths.into_iter().collect(),
+        is_disposable: settings.disposable.is_on(),
+        ..Zones::of(&bank, &entries, real)
     }
 }
 
@@ -203,7 +201,7 @@ fn commands(file: &Path) -> Vec<Vec<String>> {
 }
 
 /// The real path: links followed as far as the path exists.
-fn real(path: &Path) -> PathBuf {
+pub(super) fn real(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
     }

@@ -49,10 +49,79 @@ pub enum Command {
     Openapi,
     /// Show which parts a request's system prompt would have, never their text
     Prompt(Prompt),
+    /// Show what would become of one tool call, layer by layer, and how to allow it; runs nothing
+    Explain(Explain),
+    /// See and answer what waits for a person; works while the server runs
+    #[command(subcommand)]
+    Approvals(Approvals),
+    /// Look at the audit trail
+    #[command(subcommand)]
+    Audit(Audit),
     /// Write the instructions, skills and sample documents that are not there yet
     Init(Init),
     /// Print the version
     Version,
+}
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The tool, such as `execute_shell`
+    #[arg(long)]
+    pub tool: String,
+    /// Its arguments, a JSON object
+    #[arg(long = "args", value_name = "JSON", default_value = "{}")]
+    pub arguments: String,
+    /// The mode of the call; the server's settings can lower it
+    #[arg(long, value_enum, default_value = "readonly")]
+    pub mode: ModeName,
+    /// The end user of the call
+    #[arg(long)]
+    pub user: Option<String>,
+    /// How to print
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What to do with approvals.
+#[derive(Debug, Subcommand)]
+pub enum Approvals {
+    /// List approvals, newest first
+    List(ListApprovals),
+    /// Show one approval
+    Show(OneApproval),
+    /// Let exactly this call run, once
+    Approve(OneApproval),
+    /// Refuse it
+    Deny(OneApproval),
+}
+
+/// `approvals list`.
+#[derive(Debug, Args)]
+pub struct ListApprovals {
+    /// Also those that are over
+    #[arg(long)]
+    pub all: bool,
+    /// How to print
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// One approval.
+#[derive(Debug, Args)]
+pub struct OneApproval {
+    /// Its id
+    pub id: String,
+    /// How to print
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What to do with the audit trail.
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// Check that no line was removed or altered; exit code 1 where one was
+    Verify,
 }
 
 /// What to do with keys.
@@ -157,6 +226,9 @@ pub struct Config {
     /// Only say what is wrong; exit code 1 if the server would not start
     #[arg(long)]
     pub check: bool,
+    /// Print a preset: lines for a `tidegate.toml`
+    #[arg(long, value_enum, conflicts_with_all = ["check", "reference"])]
+    pub preset: Option<PresetName>,
 }
 
 /// `doctor`.
@@ -186,6 +258,9 @@ pub struct Prompt {
 pub struct Init {
     /// Where [default: the `home` of the configuration]
     pub folder: Option<PathBuf>,
+    /// Also write a `tidegate.toml` with these settings, where there is none
+    #[arg(long, value_enum)]
+    pub preset: Option<PresetName>,
 }
 
 /// How to print.
@@ -205,6 +280,22 @@ pub enum ScopeName {
     Tools,
     /// Manage keys.
     Admin,
+    /// See approvals.
+    #[value(name = "approvals:read")]
+    ApprovalsRead,
+    /// Decide approvals of the key's own users.
+    #[value(name = "approvals:decide:own")]
+    ApprovalsDecideOwn,
+    /// Decide approvals of any key's users.
+    #[value(name = "approvals:decide:any")]
+    ApprovalsDecideAny,
+}
+
+/// A set of settings that ships with tidegate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PresetName {
+    /// For a server that people outside the trusted circle talk to.
+    Hardened,
 }
 
 /// A mode on the command line.

@@ -123,7 +123,7 @@ async fn examine(place: &Place<'_>) -> Vec<Line> {
     }
     database(&settings, &mut lines).await;
     files(&settings, &mut lines);
-    lines.push(tools(&settings));
+    lines.extend(tools(&settings).await);
     lines.push(model(&settings, place).await);
     lines.push(port(settings.bind).await);
     lines
@@ -311,20 +311,29 @@ fn folder_line(name: &'static str, folder: &Path) -> Line {
 }
 
 /// The tools over the knowledge bank; where that is missing over the folder around it, which is only opened.
-fn tools(settings: &Settings) -> Line {
+async fn tools(settings: &Settings) -> Vec<Line> {
     let mut settings = settings.clone();
     let bank = &mut settings.config.tools.knowledge_bank;
     *bank = nearest_existing(bank).to_owned();
-    match app::open_tools(&settings) {
+    match app::open_tools(&settings, &[]) {
         Ok(tools) => {
             let count = tidegate_gate::ToolBox::specs(&tools).len();
-            Line::ok("tools", config::count(count, "tool"))
+            let mut lines = vec![Line::ok("tools", config::count(count, "tool"))];
+            lines.extend(tools.sandbox().await.map(|(level, sentence)| match level {
+                Some(_) => Line::ok("sandbox", sentence),
+                None => Line::warning(
+                    "sandbox",
+                    sentence,
+                    "until then no command, snippet or git tool runs; `sandbox.level_min` accepts a weaker level",
+                ),
+            }));
+            lines
         }
-        Err(error) => Line::failed(
+        Err(error) => vec![Line::failed(
             "tools",
             error.to_string(),
             "mend what is named, or unset `tools.tools_file`",
-        ),
+        )],
     }
 }
 

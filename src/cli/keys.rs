@@ -272,6 +272,9 @@ fn scope_of(name: ScopeName) -> Scope {
         ScopeName::Chat => Scope::Chat,
         ScopeName::Tools => Scope::Tools,
         ScopeName::Admin => Scope::Admin,
+        ScopeName::ApprovalsRead => Scope::ApprovalsRead,
+        ScopeName::ApprovalsDecideOwn => Scope::ApprovalsDecideOwn,
+        ScopeName::ApprovalsDecideAny => Scope::ApprovalsDecideAny,
     }
 }
 

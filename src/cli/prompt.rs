@@ -172,6 +172,7 @@ fn request(command: &args::Prompt) -> Result<RunRequest, Error> {
         response_format: None,
         stream: false,
         mode: None,
+        conversation: None,
         on_disconnect: Disconnect::Cancel,
         lease: Lease::default(),
     })

@@ -6,7 +6,11 @@ use std::collections::BTreeMap;
 pub const PREFIX: &str = "TIDEGATE_";
 
 /// Variables of ours that are no setting of the file.
-pub const NOT_SETTINGS: [&str; 2] = ["TIDEGATE_CONFIG", "TIDEGATE_BOOTSTRAP_KEY"];
+pub const NOT_SETTINGS: [&str; 3] = [
+    "TIDEGATE_CONFIG",
+    "TIDEGATE_BOOTSTRAP_KEY",
+    super::disposable::VARIABLE,
+];
 
 /// Short names of settings that are set often: the variable, and the setting it stands for.
 pub const SHORT_NAMES: [(&str, &str); 1] = [("TIDEGATE_BIND", "server.bind")];

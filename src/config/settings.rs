@@ -8,7 +8,8 @@ use std::{
 use jiff::tz::TimeZone;
 
 use super::{
-    Config, Environment, Error, Findings, Loaded, Problem, env, providers, rules, secret, tree, tree::Origin,
+    Config, Environment, Error, Findings, Loaded, Problem, disposable::Disposable, env, providers, rules,
+    secret, tree, tree::Origin,
 };
 
 /// A configuration that something can be started with.
@@ -32,6 +33,8 @@ pub struct Settings {
     pub secret_files: Vec<PathBuf>,
     /// Where the process was started, absolute.
     pub working_folder: PathBuf,
+    /// Whether this machine is thrown away.
+    pub disposable: Disposable,
     /// What looks wrong and stops nothing.
     pub warnings: Vec<Problem>,
     /// The `PATH` in which the programs of hooks are found.
@@ -79,6 +82,7 @@ impl Settings {
                 home,
                 secret_files,
                 working_folder: working_folder.to_owned(),
+                disposable: Disposable::read(environment),
                 search_path: environment.get("PATH").map(str::to_owned),
                 file: loaded.file.as_ref().map(|file| working_folder.join(file)),
                 warnings: problems.findings.warnings,

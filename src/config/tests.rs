@@ -40,6 +40,10 @@ fn entries() -> Vec<(&'static str, Value)> {
         ),
         ("models.providers.*", provider),
         ("models.aliases.*", serde_json::to_value(alias).unwrap()),
+        (
+            "models.prices.*",
+            serde_json::to_value(tidegate_core::usage::Price::default()).unwrap(),
+        ),
     ]
 }
 

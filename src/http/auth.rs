@@ -52,6 +52,14 @@ fn need(route: Option<&MatchedPath>) -> Need {
             scopes: &[Scope::Chat, Scope::Tools],
             spends: true,
         },
+        Some("/v1/approvals/{id}/decision") => Need {
+            scopes: &[Scope::ApprovalsDecideOwn, Scope::ApprovalsDecideAny],
+            spends: false,
+        },
+        Some(path) if path.starts_with("/v1/approvals") => Need {
+            scopes: &[Scope::ApprovalsRead],
+            spends: false,
+        },
         Some(path) if path.starts_with("/v1/admin/") => Need {
             scopes: &[Scope::Admin],
             spends: false,
@@ -77,6 +85,8 @@ pub(super) struct Identity {
     pub(super) on_disconnect: Disconnect,
     /// The mode the request asks for; it can only lower the key's.
     pub(super) mode: Option<Mode>,
+    /// Which conversation the request belongs to, where it says so.
+    pub(super) conversation: Option<String>,
 }
 
 impl Identity {
@@ -159,9 +169,11 @@ async fn admit(
     parts.keys.touch(&record.id, now);
     let user = user_of(headers, parts.options.user_header.as_deref(), &record.id)?;
     let mode = mode_of(headers)?;
+    let conversation = conversation_of(headers)?;
     Ok((
         Identity {
             mode,
+            conversation,
             ..identity(record, user)
         },
         allowance,
@@ -185,6 +197,26 @@ fn mode_of(headers: &HeaderMap) -> Result<Option<Mode>, ApiError> {
         )));
     }
     Ok(mode)
+}
+
+/// The header by which a request says which conversation it belongs to.
+const CONVERSATION_HEADER: &str = "x-tidegate-conversation";
+
+/// The longest name of a conversation, in bytes.
+const CONVERSATION_BYTES_MAX: usize = 256;
+
+fn conversation_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut values = headers.get_all(CONVERSATION_HEADER).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    let name = value.to_str().ok().map(str::trim);
+    match name.filter(|name| !name.is_empty() && name.len() <= CONVERSATION_BYTES_MAX) {
+        Some(name) if values.next().is_none() => Ok(Some(name.to_owned())),
+        Some(_) | None => Err(ApiError::bad_head(format!(
+            "the header `{CONVERSATION_HEADER}` is one name of 1 to {CONVERSATION_BYTES_MAX} plain characters"
+        ))),
+    }
 }
 
 /// The key that the request carries. [`super::browser`] has made sure that there is at most one.
@@ -260,6 +292,7 @@ fn identity(record: KeyRecord, user: UserId) -> Identity {
         },
         on_disconnect: policy.on_disconnect,
         mode: None,
+        conversation: None,
     }
 }
 

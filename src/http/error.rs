@@ -274,6 +274,11 @@ impl ApiError {
         .retry(false)
     }
 
+    /// What was to be changed has come to its end.
+    pub(super) fn too_late(message: &str) -> Self {
+        Self::new(StatusCode::CONFLICT, INVALID_REQUEST, Some("conflict"), message)
+    }
+
     /// As many requests are under way as may be.
     pub(super) fn overloaded() -> Self {
         Self::unavailable("the server has as many requests under way as it may; try again soon")

@@ -6,7 +6,7 @@
 use axum::http::{Uri, uri::PathAndQuery};
 
 /// First segments that belong under `/v1` and are also served without it.
-const UNDER_V1: [&str; 4] = ["chat", "models", "runs", "admin"];
+const UNDER_V1: [&str; 6] = ["chat", "models", "runs", "admin", "approvals", "capabilities"];
 
 /// Rewrites the address to the one form that the route table knows.
 pub(super) fn normalise(uri: &Uri) -> Option<Uri> {

@@ -1,6 +1,8 @@
 //! The handlers. Each translates and calls; none decides.
 
 pub(super) mod admin_keys;
+pub(super) mod approvals;
+pub(super) mod capabilities;
 pub(super) mod chat_completions;
 pub(super) mod docs;
 pub(super) mod fallback;

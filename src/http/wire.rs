@@ -2,6 +2,8 @@
 //! made out of `RunEvent`s.
 
 pub(super) mod answer;
+pub(super) mod approvals;
+pub(super) mod capabilities;
 pub(super) mod chat;
 pub(super) mod json;
 pub(super) mod keys;

@@ -1,5 +1,8 @@
 //! One turn, seen from outside: what the model was asked, what the client heard, what stayed behind.
 
+mod answers;
+mod approvals;
+mod audit;
 mod bounds;
 mod cancel;
 mod crash;
@@ -7,6 +10,7 @@ mod encodings;
 mod fallback;
 mod hooks;
 mod mixed;
+mod model_log;
 mod prompt;
 mod quota;
 mod routing;

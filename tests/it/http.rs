@@ -1,8 +1,10 @@
 //! The API's own surface: who is let in, what is refused and how, and the exact form of what goes out.
 
 mod admin;
+mod approvals_wire;
 mod auth;
 mod browser;
+mod capabilities;
 mod document;
 mod envelope;
 mod fields;

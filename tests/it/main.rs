@@ -6,7 +6,11 @@ mod cli;
 #[cfg(test)]
 mod engine;
 #[cfg(test)]
+mod gate;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
+mod sandbox;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

@@ -33,6 +33,8 @@ const ADDED_P50_MAX_US: f64 = 500.0;
 const WAVE_RATIO_MAX: f64 = 1.3;
 const RESIDENT_MAX_MIB: f64 = 50.0;
 const READY_MAX_MS: f64 = 200.0;
+const GATE_P50_MAX_US: f64 = 20.0;
+const GATE_WORST_MAX_US: f64 = 1_000.0;
 
 /// How much is measured.
 struct Size {
@@ -112,11 +114,14 @@ pub(crate) fn run(smoke: bool) -> Result<bool> {
     // What was measured is shown even where the engine's example fails.
     let wave = if smoke { Ok(Vec::new()) } else { wave() };
     lines.extend(wave.as_ref().ok().into_iter().flatten().copied());
+    let gate = if smoke { Ok(Vec::new()) } else { gate() };
+    lines.extend(gate.as_ref().ok().into_iter().flatten().copied());
     let met = print(&lines);
     if !smoke {
         checkpoints()?;
     }
     wave?;
+    gate?;
     Ok(met || smoke)
 }
 
@@ -301,6 +306,41 @@ fn wave() -> Result<Vec<Line>> {
         unit: "×",
         target: Some(WAVE_RATIO_MAX),
     }])
+}
+
+/// What a decision of the gate costs, as the gate's own example measures it.
+fn gate() -> Result<Vec<Line>> {
+    let arguments = [
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "tidegate-gate",
+        "--example",
+        "gate_bench",
+    ];
+    let finished = process::check(&mut process::cargo(&arguments), WAVE_TIMEOUT)?;
+    let figure = |name: &str| {
+        let found = finished
+            .lines
+            .iter()
+            .find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+        found.with_context(|| format!("the gate benchmark printed no line `{name}N`"))
+    };
+    Ok(vec![
+        Line {
+            what: "gate decision, p50",
+            value: figure("p50 ")?,
+            unit: "µs",
+            target: Some(GATE_P50_MAX_US),
+        },
+        Line {
+            what: "gate decision, worst accepted input",
+            value: figure("worst ")?,
+            unit: "µs",
+            target: Some(GATE_WORST_MAX_US),
+        },
+    ])
 }
 
 /// What the journal costs, as the store's own example measures it.

@@ -1,108 +1,42 @@
-//! `cargo xtask corpus FILE`: hostile and odd requests against a real daemon, and what must come of them.
+//! `cargo xtask corpus FILE…`: hostile, odd and harmless input put to what tools and clients go through, and what
+//! must come of it.
 //!
-//! Without more it starts a daemon of its own, with a scripted model server behind it. With `--url` and `--key`
-//! it puts the file to a daemon that runs already: lines that need the scripted model are left out there, too,
-//! and checks that look into the process or its folder are listed as not seen.
+//! A file holds one JSON object a line: what is put (`input`), under which configuration (`config`), what must
+//! happen (`expect`, `accept`), and what to look at besides (`check`). Which harness a line belongs to follows
+//! from its form ([`Harness::of`]); each harness is a module of its own and goes through the entry that the
+//! product's own tools go through. Numbers come out by kind and tier ([`report`]) and none is averaged into
+//! another. Lines about surfaces that the product does not have yet are listed by id and counted.
 //!
-//! A file holds one JSON object a line: what is sent (`input`, read in [`form`]), what must happen (`expect`,
-//! `accept`), and what to look at besides (`check`, judged in [`judge`]). Three numbers a kind come out, and
-//! none is averaged into another: things let through that should not be, refusals that are softer than asked
-//! for, and the share of good requests that were served. Lines about routes that the daemon does not have are
-//! left out, counted and listed.
+//! Lines of `http` and `modes` are put to a daemon that is started here. With `--url` and `--key` those of `http`
+//! are put to one that runs already: lines that need a scripted model behind it are left out there, and checks
+//! that look into the process or its folder are listed as not seen.
 
-mod drive;
-mod fill;
-mod form;
-mod judge;
-mod target;
+mod case;
+mod desk;
+mod http;
+mod modes;
+mod path;
+mod report;
+mod secrets;
+mod shell;
+mod ssrf;
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use anyhow::{Context, Result};
 
 use crate::suites::Count;
-use drive::Bench;
-use form::Input;
-use target::Target;
+use case::{Case, Line, Outcome};
+use report::Report;
 
-/// The share of good requests outside the core that must be served.
-const WIDE_SHARE_MIN: f64 = 0.95;
-
-/// One line of a corpus.
-#[derive(Debug, Clone, Deserialize)]
-struct Case {
-    id: String,
-    kind: String,
-    input: Map<String, Value>,
-    #[serde(default)]
-    config: Map<String, Value>,
-    expect: Outcome,
-    #[serde(default)]
-    accept: Vec<Outcome>,
-    #[serde(default)]
-    tier: Tier,
-    #[serde(default)]
-    why: String,
-    #[serde(default)]
-    check: Map<String, Value>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Outcome {
-    Allow,
-    Ask,
-    Refuse,
-    Transform,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Tier {
-    #[default]
-    Core,
-    Wide,
-    Stretch,
-}
-
-impl Case {
-    fn accepts(&self, outcome: Outcome) -> bool {
-        if self.accept.is_empty() {
-            outcome == self.expect
-        } else {
-            self.accept.contains(&outcome)
-        }
-    }
-}
-
-/// The counts of one kind, or of the stretch lines.
-#[derive(Debug, Default)]
-struct Tally {
-    lines: usize,
-    skipped: usize,
-    false_allows: usize,
-    floor_leaks: usize,
-    allow_core: (usize, usize),
-    allow_wide: (usize, usize),
-    failed_checks: usize,
-}
-
-/// What one line came to.
-struct Verdict {
-    outcome: Outcome,
-    failures: Vec<String>,
-    /// Checks of names that are not known.
-    unchecked: Vec<String>,
-    /// Checks that cannot be looked at from outside of the daemon.
-    unseen: Vec<String>,
-}
+/// The longest that a refusal of the pure checks may take.
+const REFUSAL_MAX: Duration = Duration::from_millis(50);
+/// The world of shell lines, where no other is named.
+const FIXTURE: &str = "fixture.json";
 
 /// Where a daemon runs already, and what opens it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Place {
     /// `http://HOST:PORT`.
     pub(crate) url: String,
@@ -110,205 +44,274 @@ pub(crate) struct Place {
     pub(crate) key: String,
 }
 
-/// Runs a corpus and prints its table; the counts are lines that held and lines that did not.
-pub(crate) fn run(file: &Path, place: Option<&Place>) -> Result<Count> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let cases = parse(&text)?;
-    let target = match place {
-        Some(place) => Target::find(&place.url, &place.key)?,
-        None => Target::start()?,
+/// What is run, and against what.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Order {
+    /// The files, in the corpora's format.
+    pub(crate) files: Vec<PathBuf>,
+    /// The world of shell lines; `None`: `fixture.json` beside the file.
+    pub(crate) fixture: Option<PathBuf>,
+    /// A daemon that runs already.
+    pub(crate) place: Option<Place>,
+}
+
+/// What one line came to.
+#[derive(Debug)]
+enum Judged {
+    /// It was put, and this came of it.
+    Done(Verdict),
+    /// The product has no such surface yet.
+    Absent(String),
+    /// The form is not known here.
+    Unknown(String),
+}
+
+/// What was seen of one line.
+#[derive(Debug)]
+struct Verdict {
+    outcome: Outcome,
+    /// What decided: a layer and a reason.
+    by: String,
+    /// Checks that did not hold.
+    failures: Vec<String>,
+    /// Checks of names that are not known.
+    unchecked: Vec<String>,
+    /// Checks that cannot be looked at from outside of the daemon.
+    unseen: Vec<String>,
+    /// How long the decision alone took, where it is held to a time.
+    took: Option<Duration>,
+}
+
+impl Verdict {
+    fn new(outcome: Outcome, by: impl Into<String>) -> Self {
+        Self {
+            outcome,
+            by: by.into(),
+            failures: Vec::new(),
+            unchecked: Vec::new(),
+            unseen: Vec::new(),
+            took: None,
+        }
+    }
+}
+
+/// Which harness a line is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Harness {
+    Shell,
+    Path,
+    Ssrf,
+    Secrets,
+    Http,
+    Modes,
+}
+
+impl Harness {
+    /// By the form of the input first, then by the layer that is expected to decide, then by the file's name.
+    fn of(case: &Case, file: &Path) -> Option<Self> {
+        let has = |name: &str| case.input.get(name).is_some();
+        let layer_is = |names: &[&str]| names.iter().any(|name| case.layer.starts_with(name));
+        let stem = file
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or_default();
+        if has("steps") {
+            return Some(Self::Modes);
+        }
+        if has("op") {
+            return Some(Self::Path);
+        }
+        if layer_is(&["redact", "outbound", "strip", "untrusted", "prompt"]) {
+            return Some(Self::Secrets);
+        }
+        if layer_is(&["ssrf", "egress"]) {
+            return Some(Self::Ssrf);
+        }
+        if layer_is(&["http"]) {
+            return Some(Self::Http);
+        }
+        if layer_is(&["shell"]) {
+            return Some(Self::Shell);
+        }
+        let by_name = [
+            ("shell", Self::Shell),
+            ("path", Self::Path),
+            ("ssrf", Self::Ssrf),
+            ("secrets", Self::Secrets),
+            ("http", Self::Http),
+            ("modes", Self::Modes),
+        ];
+        let named = by_name.iter().find(|(name, _)| stem.contains(name));
+        named.map(|(_, harness)| *harness).or_else(|| {
+            if has("url") {
+                return Some(Self::Ssrf);
+            }
+            (case.input.is_string() || has("gen")).then_some(Self::Shell)
+        })
+    }
+
+    /// Whether its refusals are held to [`REFUSAL_MAX`].
+    fn is_pure(self) -> bool {
+        match self {
+            Self::Shell | Self::Path | Self::Ssrf => true,
+            Self::Secrets | Self::Http | Self::Modes => false,
+        }
+    }
+}
+
+/// The harnesses, each made when its first line comes.
+struct Harnesses {
+    fixture: PathBuf,
+    place: Option<Place>,
+    shell: Option<shell::Shell>,
+    http: Option<http::Http>,
+    modes: Option<modes::Modes>,
+    address: Option<ssrf::Ssrf>,
+}
+
+impl Harnesses {
+    fn judge(&mut self, harness: Harness, case: &Case) -> Result<Judged> {
+        Ok(match harness {
+            Harness::Shell => made(&mut self.shell, || shell::Shell::new(&self.fixture))?.judge(case),
+            Harness::Path => path::judge(case)?,
+            Harness::Ssrf => made(&mut self.address, ssrf::Ssrf::new)?.judge(case),
+            Harness::Secrets => secrets::judge(case),
+            Harness::Http => made(&mut self.http, || http::Http::new(self.place.as_ref()))?.judge(case)?,
+            Harness::Modes => made(&mut self.modes, modes::Modes::new)?.judge(case)?,
+        })
+    }
+}
+
+fn made<T>(slot: &mut Option<T>, make: impl FnOnce() -> Result<T>) -> Result<&mut T> {
+    if slot.is_none() {
+        *slot = Some(make()?);
+    }
+    slot.as_mut().context("it was made just now")
+}
+
+/// Whether any line of these files needs a built daemon.
+pub(crate) fn needs_daemon(order: &Order) -> Result<bool> {
+    for file in &order.files {
+        for line in case::read(file)? {
+            let Line::Case(case) = line else {
+                continue;
+            };
+            match Harness::of(&case, file) {
+                Some(Harness::Http) if order.place.is_some() => {}
+                Some(Harness::Http | Harness::Modes) => return Ok(true),
+                Some(Harness::Shell | Harness::Path | Harness::Ssrf | Harness::Secrets) | None => {}
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// Runs corpora and prints their tables; the counts are lines that held and lines that did not.
+pub(crate) fn run(order: &Order) -> Result<Count> {
+    let mut count = Count::default();
+    for file in &order.files {
+        let one = run_file(file, order).with_context(|| file.display().to_string())?;
+        count.passed += one.passed;
+        count.failed += one.failed;
+    }
+    Ok(count)
+}
+
+fn run_file(file: &Path, order: &Order) -> Result<Count> {
+    let beside = file.with_file_name(FIXTURE);
+    let mut harnesses = Harnesses {
+        fixture: order.fixture.clone().unwrap_or(beside),
+        place: order.place.clone(),
+        shell: None,
+        http: None,
+        modes: None,
+        address: None,
     };
-    let mut bench = Bench::new(target);
     let begin = Instant::now();
+    let lines = case::read(file)?;
     let mut report = Report::default();
-    for case in &cases {
-        let input = Input::read(&case.input, &case.config).and_then(|input| {
-            bench
-                .lacks(&input)
-                .map_or(Ok(input), |reason| Err(reason.to_owned()))
-        });
-        match input {
-            Ok(input) => {
-                let verdict = bench.judge(case, &input)?;
+    for line in &lines {
+        let case = match line {
+            Line::Case(case) => case,
+            Line::Broken { number, problem } => {
+                report.broken(*number, problem);
+                continue;
+            }
+        };
+        let Some(harness) = Harness::of(case, file) else {
+            report.leave_out(case, "no harness knows its form");
+            continue;
+        };
+        let begin = Instant::now();
+        match harnesses.judge(harness, case)? {
+            Judged::Done(mut verdict) => {
+                if case
+                    .timeout_ms
+                    .is_some_and(|limit| begin.elapsed().as_millis() > u128::from(limit))
+                {
+                    let took = begin.elapsed().as_millis();
+                    verdict.failures.push(format!("it took {took} ms in all"));
+                }
+                verdict.took = verdict.took.filter(|_| harness.is_pure());
                 report.add(case, &verdict);
             }
-            Err(reason) => report.leave_out(case, &reason),
+            Judged::Absent(surface) => report.absent(case, &surface),
+            Judged::Unknown(reason) => report.leave_out(case, &reason),
         }
     }
     println!(
-        "{}: {} lines in {:.1} s",
+        "\n{}: {} lines in {:.1} s",
         file.display(),
-        cases.len(),
+        lines.len(),
         begin.elapsed().as_secs_f64()
     );
     Ok(report.print())
 }
 
-/// What came of all lines.
-#[derive(Debug, Default)]
-struct Report {
-    tallies: BTreeMap<String, Tally>,
-    stretch: Tally,
-    skipped: Vec<String>,
-    notes: Vec<String>,
-    wrong: Vec<String>,
-    /// How many lines have a check that could not be looked at, by its name.
-    unseen: BTreeMap<String, usize>,
-    count: Count,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Report {
-    fn tally(&mut self, case: &Case) -> &mut Tally {
-        let tally = if case.tier == Tier::Stretch {
-            &mut self.stretch
-        } else {
-            self.tallies.entry(case.kind.clone()).or_default()
-        };
-        tally.lines += 1;
-        tally
+    fn harness(text: &str, file: &str) -> Option<Harness> {
+        Harness::of(&serde_json::from_str(text).unwrap(), Path::new(file))
     }
 
-    fn leave_out(&mut self, case: &Case, reason: &str) {
-        self.tally(case).skipped += 1;
-        self.skipped.push(format!("{} {}: {reason}", case.id, case.why));
-    }
-
-    fn add(&mut self, case: &Case, verdict: &Verdict) {
-        let is_stretch = case.tier == Tier::Stretch;
-        let problems = self.tally(case).add(case, verdict);
-        let lines = problems
-            .iter()
-            .map(|problem| format!("{} {} ({}): {problem}", case.id, case.kind, case.why));
-        let target = if is_stretch {
-            &mut self.notes
-        } else {
-            &mut self.wrong
-        };
-        target.extend(lines);
-        let unchecked = verdict.unchecked.iter();
-        self.notes
-            .extend(unchecked.map(|name| format!("{}: check `{name}` is not known", case.id)));
-        for name in &verdict.unseen {
-            *self.unseen.entry(name.clone()).or_default() += 1;
+    #[test]
+    fn a_line_is_known_by_its_form_whatever_its_file_is_called() {
+        for (text, expected) in [
+            (
+                r#"{"input":"ls","layer":"shell.readonly","expect":"allow"}"#,
+                Some(Harness::Shell),
+            ),
+            (
+                r#"{"input":{"op":"read","path":"a"},"layer":"allowed-paths","expect":"allow"}"#,
+                Some(Harness::Path),
+            ),
+            (
+                r#"{"input":{"url":"http://a"},"layer":"ssrf.dns","expect":"refuse"}"#,
+                Some(Harness::Ssrf),
+            ),
+            (
+                r#"{"input":"x","layer":"redaction","expect":"transform"}"#,
+                Some(Harness::Secrets),
+            ),
+            (
+                r#"{"input":{"raw":"GET"},"layer":"http","expect":"refuse"}"#,
+                Some(Harness::Http),
+            ),
+            (
+                r#"{"input":{"steps":[]},"layer":"modes","expect":"ask"}"#,
+                Some(Harness::Modes),
+            ),
+            (
+                r#"{"input":"cat .env","layer":"sensitive-file","expect":"refuse"}"#,
+                Some(Harness::Shell),
+            ),
+            (r#"{"input":{"sings":1},"layer":"new","expect":"refuse"}"#, None),
+        ] {
+            assert_eq!(harness(text, "hidden.jsonl"), expected, "{text}");
         }
-        if !is_stretch {
-            self.count.add(problems.is_empty());
-        }
-    }
-
-    fn print(mut self) -> Count {
-        print_table(&self.tallies, &self.stretch);
-        print_list("left out", &self.skipped);
-        let unseen = self.unseen.iter();
-        let unseen =
-            unseen.map(|(name, lines)| format!("`{name}` of {lines} lines: it is seen only from inside"));
-        print_list("not seen", &unseen.collect::<Vec<_>>());
-        print_list("noted", &self.notes);
-        print_list("WRONG", &self.wrong);
-        let wide = self.tallies.values().fold((0, 0), |sum, tally| {
-            (sum.0 + tally.allow_wide.0, sum.1 + tally.allow_wide.1)
-        });
-        if share(wide) < WIDE_SHARE_MIN {
-            println!(
-                "WRONG: only {:.0} % of the wide good requests were served",
-                share(wide) * 100.0
-            );
-            self.count.failed += 1;
-        }
-        self.count
-    }
-}
-
-fn parse(text: &str) -> Result<Vec<Case>> {
-    let lines = text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| !line.trim().is_empty());
-    let cases: Vec<Case> = lines
-        .map(|(number, line)| serde_json::from_str(line).with_context(|| format!("line {}", number + 1)))
-        .collect::<Result<_>>()?;
-    if cases.is_empty() {
-        bail!("the file holds no lines");
-    }
-    Ok(cases)
-}
-
-impl Tally {
-    /// Counts a line and says what is wrong with it.
-    fn add(&mut self, case: &Case, verdict: &Verdict) -> Vec<String> {
-        let mut problems = Vec::new();
-        let outcome = verdict.outcome;
-        if outcome == Outcome::Allow && !case.accepts(Outcome::Allow) {
-            self.false_allows += 1;
-            problems.push("was let through".to_owned());
-        }
-        if case.expect == Outcome::Refuse && outcome == Outcome::Ask && !case.accepts(Outcome::Ask) {
-            self.floor_leaks += 1;
-            problems.push("was asked about instead of refused".to_owned());
-        }
-        if case.expect == Outcome::Allow {
-            let counter = if case.tier == Tier::Wide {
-                &mut self.allow_wide
-            } else {
-                &mut self.allow_core
-            };
-            // A refusal that the line accepts as well says nothing about what a usable daemon serves.
-            if outcome == Outcome::Allow || !case.accepts(outcome) {
-                counter.1 += 1;
-                counter.0 += usize::from(outcome == Outcome::Allow);
-            }
-            if outcome != Outcome::Allow && !case.accepts(outcome) && case.tier != Tier::Wide {
-                problems.push("was refused".to_owned());
-            }
-        }
-        if !verdict.failures.is_empty() {
-            self.failed_checks += 1;
-            problems.extend(verdict.failures.iter().cloned());
-        }
-        problems
-    }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of lines are far below what a float holds exactly"
-)]
-fn share((served, all): (usize, usize)) -> f64 {
-    if all == 0 { 1.0 } else { served as f64 / all as f64 }
-}
-
-fn print_table(tallies: &BTreeMap<String, Tally>, stretch: &Tally) {
-    println!(
-        "{:<14} {:>5} {:>8} {:>12} {:>11} {:>11} {:>11} {:>13}",
-        "kind",
-        "lines",
-        "left out",
-        "false allows",
-        "floor leaks",
-        "core served",
-        "wide served",
-        "failed checks"
-    );
-    let rows = tallies.iter().map(|(kind, tally)| (kind.as_str(), tally));
-    for (kind, tally) in rows.chain([("(stretch)", stretch)]) {
-        println!(
-            "{kind:<14} {:>5} {:>8} {:>12} {:>11} {:>11} {:>11} {:>13}",
-            tally.lines,
-            tally.skipped,
-            tally.false_allows,
-            tally.floor_leaks,
-            format!("{}/{}", tally.allow_core.0, tally.allow_core.1),
-            format!("{}/{}", tally.allow_wide.0, tally.allow_wide.1),
-            tally.failed_checks,
-        );
-    }
-}
-
-fn print_list(title: &str, lines: &[String]) {
-    if !lines.is_empty() {
-        println!("{title} ({}):", lines.len());
-    }
-    for line in lines {
-        println!("  {line}");
+        let odd = r#"{"input":{"sings":1},"layer":"new","expect":"refuse"}"#;
+        assert_eq!(harness(odd, "path-2.jsonl"), Some(Harness::Path));
     }
 }

@@ -64,11 +64,15 @@ enum Command {
         #[arg(long)]
         smoke: bool,
     },
-    /// Put a file of hostile requests to a daemon: one of its own, or one that runs already
+    /// Put files of hostile and harmless input to what tools and clients go through
     Corpus {
-        /// One JSON object a line, such as tests/corpora/http.jsonl
-        file: PathBuf,
-        /// Where a daemon runs already, such as http://127.0.0.1:8088
+        /// One JSON object a line, such as tests/corpora/shell.jsonl
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// The world of shell lines; `fixture.json` beside each file where it is not given
+        #[arg(long)]
+        fixture: Option<PathBuf>,
+        /// Where a daemon runs already, such as http://127.0.0.1:8088, for lines of HTTP
         #[arg(long, requires = "key")]
         url: Option<String>,
         /// A key of that daemon
@@ -120,12 +124,22 @@ fn run(command: Command) -> Result<bool> {
             suites::build_release()?;
             bench::run(smoke)
         }
-        Command::Corpus { file, url, key } => {
+        Command::Corpus {
+            files,
+            fixture,
+            url,
+            key,
+        } => {
             let place = url.zip(key).map(|(url, key)| corpus::Place { url, key });
-            if place.is_none() {
+            let order = corpus::Order {
+                files,
+                fixture,
+                place,
+            };
+            if corpus::needs_daemon(&order)? {
                 suites::build_release()?;
             }
-            corpus::run(&file, place.as_ref()).map(|count| count.failed == 0)
+            corpus::run(&order).map(|count| count.failed == 0)
         }
         Command::Audit => audit::run().map(|count| count.failed == 0),
         Command::Model { action } => model(action).map(|()| true),

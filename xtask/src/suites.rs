@@ -18,8 +18,15 @@ use crate::{audit, bench, corpus, demo, model, process};
 
 /// How long a cargo command may take.
 const CARGO_TIMEOUT: Duration = Duration::from_mins(30);
-/// The corpus that comes with the repository.
-const CORPUS: &str = "tests/corpora/http.jsonl";
+/// The corpora that come with the repository.
+const CORPORA: [&str; 6] = [
+    "tests/corpora/shell.jsonl",
+    "tests/corpora/path.jsonl",
+    "tests/corpora/ssrf.jsonl",
+    "tests/corpora/secrets.jsonl",
+    "tests/corpora/modes.jsonl",
+    "tests/corpora/http.jsonl",
+];
 
 /// Cases that held and cases that did not.
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,7 +90,11 @@ const SUITES: [Suite; 15] = [
     suite("release", Tier::Change, Needs::Nothing, release),
     suite("curl", Tier::Change, Needs::Release, smoke::run),
     suite("corpus", Tier::Change, Needs::Release, || {
-        corpus::run(&process::root().join(CORPUS), None)
+        let files = CORPORA.map(|file| process::root().join(file)).to_vec();
+        corpus::run(&corpus::Order {
+            files,
+            ..corpus::Order::default()
+        })
     }),
     suite("sdk-python", Tier::Change, Needs::Release, sdk::python),
     suite("sdk-node", Tier::Change, Needs::Release, sdk::node),

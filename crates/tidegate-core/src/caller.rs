@@ -16,11 +16,27 @@ pub enum Scope {
     Tools,
     /// Manage keys.
     Admin,
+    /// See approvals that wait, of this key's users; with `approvals:decide:any`, of all.
+    #[serde(rename = "approvals:read")]
+    ApprovalsRead,
+    /// Decide approvals of this key's own users.
+    #[serde(rename = "approvals:decide:own")]
+    ApprovalsDecideOwn,
+    /// Decide approvals of any key's users.
+    #[serde(rename = "approvals:decide:any")]
+    ApprovalsDecideAny,
 }
 
 impl Scope {
     /// Every scope, in the order in which they are shown.
-    pub const ALL: [Self; 3] = [Self::Chat, Self::Tools, Self::Admin];
+    pub const ALL: [Self; 6] = [
+        Self::Chat,
+        Self::Tools,
+        Self::Admin,
+        Self::ApprovalsRead,
+        Self::ApprovalsDecideOwn,
+        Self::ApprovalsDecideAny,
+    ];
 
     /// The scope's name on the wire, in files and on the command line.
     pub fn name(self) -> &'static str {
@@ -28,6 +44,9 @@ impl Scope {
             Self::Chat => "chat",
             Self::Tools => "tools",
             Self::Admin => "admin",
+            Self::ApprovalsRead => "approvals:read",
+            Self::ApprovalsDecideOwn => "approvals:decide:own",
+            Self::ApprovalsDecideAny => "approvals:decide:any",
         }
     }
 
@@ -71,6 +90,19 @@ impl Mode {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
     }
+}
+
+/// Whether somebody can answer a question of the gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attendance {
+    /// A person may answer, now or later.
+    #[default]
+    Attended,
+    /// Nobody: a question is a refusal.
+    Deny,
+    /// Nobody: a question counts as answered with yes. Floors hold, and a push is refused all the same.
+    Approve,
 }
 
 /// An authenticated caller: a key is an identity.

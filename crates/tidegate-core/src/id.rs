@@ -83,6 +83,11 @@ string_id!(
     "call_"
 );
 string_id!(
+    /// One question to a person: may exactly this call run?
+    ApprovalId,
+    "appr_"
+);
+string_id!(
     /// The public id of an API key; it is no secret.
     KeyId,
     ""

@@ -7,6 +7,7 @@
 //! Reading order: who ([`caller`]), what they say ([`message`]), what the agent may do ([`tool`]), what it
 //! costs ([`usage`]), what can go wrong ([`error`]), and what the engine needs from outside ([`port`]).
 
+pub mod approval;
 pub mod caller;
 pub mod clock;
 pub mod error;

@@ -3,11 +3,15 @@
 //! An adapter crate satisfies a port; `src/app.rs` plugs it in. Every method bounds its own work, and none
 //! is called while a lock is held.
 
+mod approval;
+mod audit;
 mod ledger;
 mod model;
 mod operator;
 mod store;
 
+pub use approval::ApprovalStore;
+pub use audit::{AuditDecision, AuditEntry, AuditEvent, AuditFault, AuditTrail};
 pub use ledger::{DayUsage, Grant, Ledger, LedgerError, Need, Reservation, UsageRecord};
 pub use model::{ChatModel, Embedder, ModelStream};
 pub use operator::{FileFault, LineLog, OperatorFiles};

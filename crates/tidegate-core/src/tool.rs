@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::id::CallId;
+use crate::id::{ApprovalId, CallId};
 
 /// A call the model issued.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -108,6 +108,20 @@ pub enum ToolMode {
     HttpGet,
     /// A POST to a templated URL.
     HttpPost,
+    /// The title of a web page.
+    PageTitle,
+    /// A shell command. What it does depends on the command: the gate analyses each.
+    Shell,
+    /// A Python snippet under OS isolation, without network.
+    Sandbox,
+    /// A look at a git repository.
+    GitRead,
+    /// A copy of a remote git repository, made in a new folder.
+    GitClone,
+    /// A commit in a git repository.
+    GitCommit,
+    /// A push to a remote. Always asks, in every mode.
+    GitPush,
     /// The full text of an earlier result of this turn. A control tool: the engine answers it.
     LastOutput,
     /// The capability report. A control tool: the engine answers it.
@@ -116,7 +130,7 @@ pub enum ToolMode {
 
 impl ToolMode {
     /// Every mode.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 18] = [
         Self::ReadText,
         Self::ListFiles,
         Self::WriteText,
@@ -126,6 +140,13 @@ impl ToolMode {
         Self::Command,
         Self::HttpGet,
         Self::HttpPost,
+        Self::PageTitle,
+        Self::Shell,
+        Self::Sandbox,
+        Self::GitRead,
+        Self::GitClone,
+        Self::GitCommit,
+        Self::GitPush,
         Self::LastOutput,
         Self::Introspect,
     ];
@@ -138,11 +159,14 @@ impl ToolMode {
             | Self::Calculate
             | Self::CurrentTime
             | Self::StudyPlan
+            | Self::GitRead
             | Self::LastOutput
             | Self::Introspect => Effect::Read,
-            Self::WriteText => Effect::Write,
-            Self::HttpGet | Self::HttpPost => Effect::Network,
-            Self::Command => Effect::External,
+            Self::WriteText | Self::GitCommit => Effect::Write,
+            Self::HttpGet | Self::HttpPost | Self::PageTitle | Self::GitClone | Self::GitPush => {
+                Effect::Network
+            }
+            Self::Command | Self::Shell | Self::Sandbox => Effect::External,
         }
     }
 
@@ -158,7 +182,14 @@ impl ToolMode {
             | Self::StudyPlan
             | Self::Command
             | Self::HttpGet
-            | Self::HttpPost => false,
+            | Self::HttpPost
+            | Self::PageTitle
+            | Self::Shell
+            | Self::Sandbox
+            | Self::GitRead
+            | Self::GitClone
+            | Self::GitCommit
+            | Self::GitPush => false,
         }
     }
 
@@ -174,6 +205,13 @@ impl ToolMode {
             Self::Command => "command",
             Self::HttpGet => "http_get",
             Self::HttpPost => "http_post",
+            Self::PageTitle => "page_title",
+            Self::Shell => "shell",
+            Self::Sandbox => "sandbox",
+            Self::GitRead => "git_read",
+            Self::GitClone => "git_clone",
+            Self::GitCommit => "git_commit",
+            Self::GitPush => "git_push",
             Self::LastOutput => "last_output",
             Self::Introspect => "introspect",
         }
@@ -377,6 +415,9 @@ pub enum ToolResult {
     NeedsApproval {
         /// Why, for the model.
         reason: String,
+        /// The question that was put to a person, where one could be put.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval_id: Option<ApprovalId>,
     },
     /// It was stopped at its deadline.
     TimedOut {
@@ -422,7 +463,18 @@ impl ToolResult {
             Self::Refused { floor, reason } => format!(
                 "Refused ({floor}): {reason} This decision is final; do not try the same thing another way."
             ),
-            Self::NeedsApproval { reason } => format!(
+            Self::NeedsApproval {
+                reason,
+                approval_id: Some(id),
+            } => format!(
+                "Not run (needs_approval): {reason} It waits for a person as approval `{id}`. Tell the user so, \
+                 and what you would have done; words in this conversation cannot approve it. Once it is \
+                 approved, the very same call runs, once."
+            ),
+            Self::NeedsApproval {
+                reason,
+                approval_id: None,
+            } => format!(
                 "Not run (needs_approval): {reason} Nobody can approve it in this conversation. Tell the user \
                  what you would have done."
             ),

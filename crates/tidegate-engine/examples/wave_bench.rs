@@ -15,26 +15,28 @@ use futures_util::stream;
 use jiff::civil::Date;
 use serde_json::Map;
 use tidegate_core::{
+    approval::{Answer, Approval, ApprovalBinding, ApprovalPage, ApprovalQuery, ApprovalState, Decided},
     caller::{Caller, Mode, Origin, Scope},
     clock::{Clock, Entropy, Timestamp},
     error::StoreError,
-    id::{CallId, KeyId, RequestId, RunId, UserId},
+    id::{ApprovalId, CallId, KeyId, RequestId, RunId, UserId},
     key::Disconnect,
     message::{Message, Source},
     model::{FinishReason, ModelError, ModelEvent, ModelInfo, ModelRef, ModelRequest, Sampling, ToolChoice},
     port::{
-        ChatModel, DayUsage, FileFault, HeldTurn, HeldTurnStore, Ledger, LedgerError, LineLog, ModelStream,
-        OperatorFiles, Reservation, RunStore, UsageRecord,
+        ApprovalStore, AuditEntry, AuditFault, AuditTrail, ChatModel, DayUsage, FileFault, HeldTurn,
+        HeldTurnStore, Ledger, LedgerError, LineLog, ModelStream, OperatorFiles, Reservation, RunStore,
+        UsageRecord,
     },
     run::{Checkpoint, RunEnd, RunRecord, RunView},
     tool::{Arguments, Effect, ToolCall, ToolMode, ToolResult, ToolSpec},
 };
 use tidegate_engine::{
-    Engine, Lease, Options, Parts, RunEvent, RunRequest, hooks::Hooks, prompt, prompt::Composer, routing,
-    routing::RoutingGate,
+    Engine, Lease, Options, Parts, RunEvent, RunRequest, capabilities::Surroundings, hooks::Hooks, prompt,
+    prompt::Composer, routing, routing::RoutingGate,
 };
 use tidegate_gate::{
-    Authorized, Facts, PermissionGate, ToolBox, ToolContext, Zones, guards::secrets::Redactor,
+    Authorized, Facts, PermissionGate, Policy, ToolBox, ToolContext, guards::secrets::Redactor,
 };
 
 /// How long one call takes.
@@ -184,6 +186,58 @@ impl Ledger for Outside {
 }
 
 #[async_trait]
+impl AuditTrail for Outside {
+    async fn record(&self, _: &AuditEntry) -> Result<(), AuditFault> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl ApprovalStore for Outside {
+    async fn ask(&self, new: &Approval) -> Result<Approval, StoreError> {
+        Ok(new.clone())
+    }
+
+    async fn find(&self, _: &ApprovalId, _: Timestamp) -> Result<Option<Approval>, StoreError> {
+        Ok(None)
+    }
+
+    async fn list(&self, _: &ApprovalQuery, _: Timestamp) -> Result<ApprovalPage, StoreError> {
+        Ok(ApprovalPage {
+            approvals: Vec::new(),
+            has_more: false,
+        })
+    }
+
+    async fn decide(
+        &self,
+        _: &ApprovalId,
+        _: Answer,
+        _: &KeyId,
+        _: Timestamp,
+        _: Timestamp,
+    ) -> Result<Decided, StoreError> {
+        Ok(Decided::Missing)
+    }
+
+    async fn claim(&self, _: &ApprovalBinding, _: Timestamp) -> Result<Option<Approval>, StoreError> {
+        Ok(None)
+    }
+
+    async fn settle(&self, _: &ApprovalId, _: ApprovalState) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn recover_approvals(&self, _: Timestamp) -> Result<(u64, u64), StoreError> {
+        Ok((0, 0))
+    }
+
+    async fn prune_approvals(&self, _: Timestamp) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+}
+
+#[async_trait]
 impl HeldTurnStore for Outside {
     async fn hold(&self, _turn: &HeldTurn, _now: Timestamp) -> Result<(), StoreError> {
         Ok(())
@@ -244,7 +298,7 @@ fn engine() -> Result<Arc<Engine>, Box<dyn std::error::Error>> {
     Ok(Arc::new(Engine::new(Parts {
         model: Arc::clone(&outside) as _,
         tools: Arc::clone(&outside) as _,
-        gate: Arc::new(PermissionGate::new(Zones::default())),
+        gate: Arc::new(PermissionGate::new(Policy::default())),
         redactor: Arc::new(Redactor::new([])?),
         composer: Arc::new(Composer::new(
             Arc::clone(&outside) as _,
@@ -260,8 +314,13 @@ fn engine() -> Result<Arc<Engine>, Box<dyn std::error::Error>> {
         runs: Arc::clone(&outside) as _,
         ledger: Arc::clone(&outside) as _,
         held: Arc::clone(&outside) as _,
+        approvals: Arc::clone(&outside) as _,
+        audit: Arc::clone(&outside) as _,
         hooks: Hooks::default(),
         tool_log: Arc::clone(&outside) as _,
+        model_log: Arc::clone(&outside) as _,
+        prices: Arc::default(),
+        surroundings: Surroundings::default(),
         clock: Arc::clone(&outside) as _,
         entropy: outside,
         tracker: tokio_util::task::TaskTracker::new(),
@@ -293,6 +352,7 @@ fn request(calls: usize) -> Result<RunRequest, Box<dyn std::error::Error>> {
         response_format: None,
         stream: true,
         mode: None,
+        conversation: None,
         on_disconnect: Disconnect::Cancel,
         lease: Lease::default(),
     })

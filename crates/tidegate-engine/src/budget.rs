@@ -15,6 +15,8 @@ pub(crate) struct Spent {
     pub(crate) calls: usize,
     /// Tokens by role.
     pub(crate) usage_by_role: BTreeMap<Role, Usage>,
+    /// What they cost, in US dollars, by the operator's prices.
+    pub(crate) cost_usd: f64,
 }
 
 /// The bounds of one turn and what it has used up of them.
@@ -24,6 +26,7 @@ pub(crate) struct Budget {
     calls_per_round_max: usize,
     calls_per_turn_max: usize,
     tokens_max: u64,
+    cost_usd_max: f64,
     spent: Spent,
 }
 
@@ -35,6 +38,7 @@ impl Budget {
             calls_per_round_max: options.calls_per_round_max,
             calls_per_turn_max: options.calls_per_turn_max,
             tokens_max: options.turn_tokens_max,
+            cost_usd_max: options.max_turn_cost_usd,
             spent: Spent::default(),
         }
     }
@@ -50,7 +54,8 @@ impl Budget {
     }
 
     /// Books what a model call cost.
-    pub(crate) fn book(&mut self, role: Role, usage: Usage) {
+    pub(crate) fn book(&mut self, role: Role, usage: Usage, cost_usd: f64) {
+        self.spent.cost_usd += cost_usd;
         *self.spent.usage_by_role.entry(role).or_default() += usage;
     }
 
@@ -71,6 +76,11 @@ impl Budget {
     /// Whether the turn's tokens are spent.
     pub(crate) fn tokens_spent(&self) -> bool {
         self.tokens_max > 0 && self.usage().total_tokens() >= self.tokens_max
+    }
+
+    /// Whether the turn's money is spent.
+    pub(crate) fn cost_spent(&self) -> bool {
+        self.cost_usd_max > 0.0 && self.spent.cost_usd >= self.cost_usd_max
     }
 
     /// Admits the call at `index` of its reply, or says why it is not run.
@@ -109,6 +119,7 @@ mod tests {
     fn usage_is_summed_over_roles() {
         let mut budget = Budget::new(&Options {
             turn_tokens_max: 10,
+            max_turn_cost_usd: 0.5,
             ..Options::default()
         });
         budget.book(
@@ -118,8 +129,9 @@ mod tests {
                 output_tokens: 1,
                 ..Usage::default()
             },
+            0.25,
         );
-        assert!(!budget.tokens_spent());
+        assert!(!budget.tokens_spent() && !budget.cost_spent());
         budget.book(
             Role::Memory,
             Usage {
@@ -127,8 +139,10 @@ mod tests {
                 output_tokens: 1,
                 ..Usage::default()
             },
+            0.25,
         );
         assert_eq!(budget.usage().total_tokens(), 10);
-        assert!(budget.tokens_spent());
+        assert!(budget.tokens_spent() && budget.cost_spent());
+        assert!(!Budget::new(&Options::default()).cost_spent());
     }
 }

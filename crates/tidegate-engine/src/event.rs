@@ -67,6 +67,8 @@ pub enum Outcome {
     RefusedPreflight,
     /// A bound on rounds or calls was met; the model was asked once more without tools.
     TurnLimit,
+    /// Too many calls in a row were refused or need an approval; the model was asked once more without tools.
+    DenialLimit,
     /// A budget of tokens, time or the day's quota was met; the answer is what there was.
     BudgetExceeded,
     /// The answer was cut by its token limit.
@@ -85,6 +87,7 @@ impl Outcome {
             Self::ClientCalls => "client_calls",
             Self::RefusedPreflight => "refused_preflight",
             Self::TurnLimit => "turn_limit",
+            Self::DenialLimit => "denial_limit",
             Self::BudgetExceeded => "budget_exceeded",
             Self::Truncated => "truncated",
             Self::BackendError => "backend_error",

@@ -1,11 +1,19 @@
 //! What a tool says before the model hears it: secrets out, control tokens and our own call markup defused,
 //! and text from outside wrapped, so that it can be told from instructions.
 
+mod answer;
+mod inbound;
+
 use tidegate_core::{
     id::CallId,
     tool::{Effect, ToolMode, ToolResult, ToolSpec},
 };
 use tidegate_gate::guards::untrusted;
+
+pub(crate) use self::{
+    answer::{Answer, Prints, client_call},
+    inbound::inbound,
+};
 
 use crate::turn::Turn;
 
@@ -24,8 +32,9 @@ pub(crate) fn result(turn: &Turn, spec: &ToolSpec, result: ToolResult) -> ToolRe
             floor,
             reason: clean(&reason),
         },
-        ToolResult::NeedsApproval { reason } => ToolResult::NeedsApproval {
+        ToolResult::NeedsApproval { reason, approval_id } => ToolResult::NeedsApproval {
             reason: clean(&reason),
+            approval_id,
         },
         ToolResult::TimedOut { after_ms } => ToolResult::TimedOut { after_ms },
         ToolResult::Cancelled => ToolResult::Cancelled,
@@ -38,14 +47,24 @@ fn wrap(turn: &Turn, spec: &ToolSpec, text: String) -> String {
     let outside = match spec.effect {
         Effect::Network | Effect::External => true,
         Effect::Read | Effect::Write => match spec.mode {
-            ToolMode::HttpGet | ToolMode::HttpPost | ToolMode::Command => true,
+            ToolMode::HttpGet
+            | ToolMode::HttpPost
+            | ToolMode::PageTitle
+            | ToolMode::Command
+            | ToolMode::Shell
+            | ToolMode::Sandbox
+            | ToolMode::GitRead
+            | ToolMode::GitClone
+            | ToolMode::GitCommit
+            | ToolMode::GitPush
+            // A window on an earlier result may be one on something from outside.
+            | ToolMode::LastOutput => true,
             ToolMode::ReadText
             | ToolMode::ListFiles
             | ToolMode::WriteText
             | ToolMode::Calculate
             | ToolMode::CurrentTime
             | ToolMode::StudyPlan
-            | ToolMode::LastOutput
             | ToolMode::Introspect => false,
         },
     };

@@ -1,23 +1,30 @@
-//! The only path to a tool: check → hooks (gates) → permission gate → journal → run → guard → observers → log.
+//! The only path to a tool: check → hooks (gates) → permission gate → approval → audit → journal → run → guard → observers → log.
 //!
 //! Whatever can refuse fails closed: an error, a panic or a time-out in a gate is a refusal. Whatever only
 //! reacts fails open.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tidegate_core::{
+    approval::{Approval, ApprovalState},
+    error::StoreError,
     run::Stage,
     tool::{Arguments, FailureCode, ToolCall, ToolMode, ToolResult, ToolSpec},
 };
-use tidegate_gate::{Authorized, Decision};
+use tidegate_gate::{Authorized, Decision, Denial, Facts, Grant, Question};
 use tokio::time::Instant;
 
 use crate::{
+    approval,
     event::RunEvent,
     guard,
     hooks::HookDecision,
     results,
     tool_log::{self, Verdict},
+    trail,
     turn::Turn,
     waves::{NodeEnd, bounded},
 };
@@ -88,24 +95,139 @@ async fn attempt(turn: &Turn, spec: &Arc<ToolSpec>, call: ToolCall) -> (Verdict,
         return (Verdict::refused("arguments"), result);
     }
     if let Some(refusal) = ask_hooks(turn, spec, &call).await {
+        let _recorded = trail::record(turn, spec, &call, trail::Ruling::denied("hook", "hook")).await;
         return (Verdict::refused("hook"), refusal);
     }
-    match decide(turn, spec, &call).await {
-        Decision::Deny(denial) => (
-            Verdict::refused(denial.floor),
-            ToolResult::Refused {
-                floor: denial.floor.to_owned(),
-                reason: denial.reason,
-            },
-        ),
-        Decision::Ask(question) => (
-            Verdict::asked(question.code),
-            ToolResult::NeedsApproval {
-                reason: question.reason,
-            },
-        ),
-        Decision::Allow(authorized) => dispatch(turn, spec, &call, authorized).await,
+    let (decision, facts) = decide(turn, spec, &call, None).await;
+    match decision {
+        Decision::Deny(denial) => refuse(turn, spec, &call, denial).await,
+        Decision::Ask(question) => ask(turn, spec, &call, &facts, *question).await,
+        Decision::Allow(authorized) => go(turn, spec, &call, &facts, authorized, None).await,
     }
+}
+
+/// The gate has refused.
+async fn refuse(turn: &Turn, spec: &ToolSpec, call: &ToolCall, denial: Denial) -> (Verdict, ToolResult) {
+    turn.denials.fetch_add(1, Ordering::SeqCst);
+    let verdict = Verdict::refused(denial.code);
+    // A refusal stands whether or not it can be recorded.
+    let _recorded = trail::record(turn, spec, call, trail::Ruling::denied(denial.floor, denial.code)).await;
+    let result = ToolResult::Refused {
+        floor: denial.floor.to_owned(),
+        reason: denial.reason,
+    };
+    (verdict, result)
+}
+
+/// The gate would let it pass if a person did: an approval of exactly this call is spent, or one is asked for.
+async fn ask(
+    turn: &Turn,
+    spec: &Arc<ToolSpec>,
+    call: &ToolCall,
+    facts: &Facts,
+    question: Question,
+) -> (Verdict, ToolResult) {
+    match approval::claim(turn, &question).await {
+        Ok(Some((approval, grant))) => return spend(turn, spec, call, &approval, &grant).await,
+        Ok(None) => {}
+        Err(error) => return unasked(turn, spec, call, &question, &error).await,
+    }
+    if approval::breaker_is_open(turn) {
+        let reason = "too many calls of this turn were refused or need an approval; stop and report.";
+        return refuse(turn, spec, call, Denial::new("denial_breaker", reason)).await;
+    }
+    let approval = match approval::ask(turn, spec, call, facts, &question).await {
+        Ok(approval) => approval,
+        Err(error) => return unasked(turn, spec, call, &question, &error).await,
+    };
+    turn.denials.fetch_add(1, Ordering::SeqCst);
+    let ruling = trail::Ruling::asked(question.layer, question.code, &approval);
+    let _recorded = trail::record(turn, spec, call, ruling).await;
+    let result = ToolResult::NeedsApproval {
+        reason: question.reason,
+        approval_id: Some(approval.id),
+    };
+    (Verdict::asked(question.code), result)
+}
+
+/// Runs a call on the approval it has claimed, if the gate still says so on facts resolved just now.
+async fn spend(
+    turn: &Turn,
+    spec: &Arc<ToolSpec>,
+    call: &ToolCall,
+    approval: &Approval,
+    grant: &Grant,
+) -> (Verdict, ToolResult) {
+    let (decision, facts) = decide(turn, spec, call, Some(grant)).await;
+    match decision {
+        Decision::Allow(authorized) => {
+            turn.denials.store(0, Ordering::SeqCst);
+            let (verdict, result) = go(turn, spec, call, &facts, authorized, Some(approval)).await;
+            let state = if verdict.is_allowed() {
+                ApprovalState::Consumed
+            } else {
+                ApprovalState::Expired
+            };
+            approval::settle(turn, &approval.id, state).await;
+            (verdict, result)
+        }
+        Decision::Deny(denial) => {
+            approval::settle(turn, &approval.id, ApprovalState::Expired).await;
+            refuse(turn, spec, call, denial).await
+        }
+        Decision::Ask(question) => {
+            approval::settle(turn, &approval.id, ApprovalState::Expired).await;
+            let reason = "what it would touch has changed since it was approved.".to_owned();
+            turn.denials.fetch_add(1, Ordering::SeqCst);
+            let ruling = trail::Ruling::asked(question.layer, "changed_since_approval", approval);
+            let _recorded = trail::record(turn, spec, call, ruling).await;
+            let result = ToolResult::NeedsApproval {
+                reason,
+                approval_id: None,
+            };
+            (Verdict::asked("changed_since_approval"), result)
+        }
+    }
+}
+
+/// The question cannot be put or looked up: nothing runs.
+async fn unasked(
+    turn: &Turn,
+    spec: &ToolSpec,
+    call: &ToolCall,
+    question: &Question,
+    error: &StoreError,
+) -> (Verdict, ToolResult) {
+    tracing::error!(%error, "approvals cannot be kept: a call of `{}` is refused", spec.name);
+    let reason = format!(
+        "{} The server cannot keep the question at the moment.",
+        question.reason
+    );
+    refuse(turn, spec, call, Denial::new("approvals", reason)).await
+}
+
+/// Records that a call may run, and runs it.
+async fn go(
+    turn: &Turn,
+    spec: &Arc<ToolSpec>,
+    call: &ToolCall,
+    facts: &Facts,
+    authorized: Authorized<ToolCall>,
+    approval: Option<&Approval>,
+) -> (Verdict, ToolResult) {
+    let ruling = trail::Ruling::allowed(authorized.basis(), approval);
+    if let Err(fault) = trail::record(turn, spec, call, ruling).await {
+        tracing::error!(%fault, "the audit trail is required and cannot be written: a call of `{}` is refused", spec.name);
+        let result = ToolResult::Refused {
+            floor: "audit".to_owned(),
+            reason: "the server cannot record this action at the moment.".to_owned(),
+        };
+        return (Verdict::refused("audit"), result);
+    }
+    if facts.is_write() {
+        turn.writes.fetch_add(1, Ordering::SeqCst);
+    }
+    dispatch(turn, spec, call, authorized).await
 }
 
 /// Operator gates, in order. The first that does not pass is the answer.
@@ -147,9 +269,9 @@ async fn ask_hooks(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> Option<Tool
 }
 
 /// The permission gate, on facts resolved just now. A gate that cannot say yes has said no.
-async fn decide(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> Decision {
-    let denied = |reason: &str| Decision::Deny(tidegate_gate::Denial::new("gate", reason));
-    let facts = match bounded(turn.engine.tools().facts(call, spec), FACTS_TIMEOUT).await {
+async fn decide(turn: &Turn, spec: &ToolSpec, call: &ToolCall, grant: Option<&Grant>) -> (Decision, Facts) {
+    let denied = |reason: &str| (Decision::Deny(Denial::new("gate", reason)), Facts::default());
+    let mut facts = match bounded(turn.engine.tools().facts(call, spec), FACTS_TIMEOUT).await {
         NodeEnd::Done(facts) => facts,
         NodeEnd::TimedOut => return denied("the call could not be checked in time."),
         NodeEnd::Panicked(panic) => {
@@ -157,14 +279,18 @@ async fn decide(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> Decision {
             return denied("the call could not be checked.");
         }
     };
+    facts.writes_before = turn.writes.load(Ordering::SeqCst);
     let gate = turn.engine.gate();
     let decision = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        gate.decide(call.clone(), spec, &facts, &turn.session)
+        gate.decide(call.clone(), spec, &facts, &turn.session, grant)
     }));
-    decision.unwrap_or_else(|_panic| {
-        tracing::error!(tool = %spec.name, "the permission gate panicked on a call of `{}`", spec.name);
-        denied("the call could not be checked.")
-    })
+    match decision {
+        Ok(decision) => (decision, facts),
+        Err(_panic) => {
+            tracing::error!(tool = %spec.name, "the permission gate panicked on a call of `{}`", spec.name);
+            denied("the call could not be checked.")
+        }
+    }
 }
 
 /// Runs an allowed call. A side effect is written to the journal before it starts and after it reports; where
@@ -244,7 +370,14 @@ fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
         | ToolMode::StudyPlan
         | ToolMode::Command
         | ToolMode::HttpGet
-        | ToolMode::HttpPost => {
+        | ToolMode::HttpPost
+        | ToolMode::PageTitle
+        | ToolMode::Shell
+        | ToolMode::Sandbox
+        | ToolMode::GitRead
+        | ToolMode::GitClone
+        | ToolMode::GitCommit
+        | ToolMode::GitPush => {
             ToolResult::failed(FailureCode::Internal, "this tool is not run by the engine")
         }
     }

@@ -11,16 +11,19 @@
 //! loop over waves, `planner` asks the model, `invoke` is the only path to a tool.
 
 mod allowance;
+mod approval;
 mod budget;
-mod capabilities;
+pub mod capabilities;
 mod emitter;
 pub mod event;
+pub mod explain;
 mod graph;
 mod guard;
 pub mod hooks;
 mod invoke;
 mod merge;
 mod meter;
+mod model_log;
 mod notes;
 pub mod options;
 pub mod parse;
@@ -32,6 +35,7 @@ mod results;
 pub mod routing;
 pub mod run;
 mod tool_log;
+mod trail;
 mod turn;
 pub mod viewer;
 pub mod waves;

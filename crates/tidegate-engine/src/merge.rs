@@ -16,6 +16,7 @@ use tidegate_core::{
 };
 
 use crate::{
+    approval,
     event::{Outcome, RunError, RunEvent},
     graph::{Node, Plan, PlannedCall, Unrunnable},
     invoke::invoke,
@@ -43,18 +44,19 @@ enum Done {
 /// Works until the turn has ended.
 pub(crate) async fn drive(turn: &mut Turn) -> Ending {
     loop {
-        let wave = turn.graph.next_wave();
+        let mut wave = turn.graph.next_wave();
+        stop_after_denials(turn, &mut wave);
         if wave.is_empty() {
             return Ending::Failed(RunError::Store("the turn ran out of nodes".to_owned()));
         }
         let ends = {
             let turn = &*turn;
-            run_wave(
+            Box::pin(run_wave(
                 wave.clone(),
                 turn.width(),
                 |node| deadline(turn, node),
                 |node| perform(turn, node),
-            )
+            ))
             .await
         };
         for (node, end) in wave.into_iter().zip(ends) {
@@ -62,6 +64,17 @@ pub(crate) async fn drive(turn: &mut Turn) -> Ending {
                 Ok(follow_ups) => turn.graph.follow(follow_ups),
                 Err(ending) => return ending,
             }
+        }
+    }
+}
+
+/// After too many refusals in a row the next round is the last: a model that keeps trying would otherwise spend
+/// the whole budget to arrive at the same no.
+fn stop_after_denials(turn: &mut Turn, wave: &mut [Node]) {
+    for node in wave {
+        if *node == Node::Plan(Plan::Round) && approval::breaker_is_open(turn) {
+            turn.notes.push(Note::Denied.message(""));
+            *node = Node::Plan(Plan::Last(Outcome::DenialLimit));
         }
     }
 }
@@ -86,7 +99,7 @@ fn deadline(turn: &Turn, node: &Node) -> Duration {
 async fn perform(turn: &Turn, node: Node) -> Done {
     match node {
         Node::Plan(plan) => Done::Replied(planner::ask(turn, plan).await),
-        Node::Call(planned) => Done::Called(invoke(turn, planned.call).await),
+        Node::Call(planned) => Done::Called(Box::pin(invoke(turn, planned.call)).await),
         Node::Repeat { .. } | Node::Unrunnable { .. } | Node::HandOver(_) => Done::Merged,
     }
 }
@@ -206,7 +219,7 @@ fn answer(turn: &mut Turn, call: &ToolCall, text: String) {
 /// Merges a reply of the model: books it, and decides what follows.
 async fn merge_reply(turn: &mut Turn, plan: Plan, reply: Reply) -> Result<Vec<Node>, Ending> {
     turn.budget.count_round();
-    turn.budget.book(Role::Main, reply.usage);
+    turn.budget.book(Role::Main, reply.usage, reply.cost_usd);
     let notes = std::mem::take(&mut turn.notes);
     turn.messages.extend(notes);
     turn.emitter.next_round();
@@ -309,7 +322,7 @@ fn place(turn: &mut Turn, index: usize, call: ToolCall) -> Node {
 
 /// Another round, or the last word where a bound is met.
 fn next_plan(turn: &mut Turn) -> Node {
-    if turn.budget.tokens_spent() {
+    if turn.budget.tokens_spent() || turn.budget.cost_spent() {
         turn.notes.push(Note::LastWord.message(""));
         return Node::Plan(Plan::Last(Outcome::BudgetExceeded));
     }

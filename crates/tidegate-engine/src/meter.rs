@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_core::{
     message::{Message, Part},
-    model::{ModelRef, ModelRequest, ToolSchema},
+    model::{FinishReason, ModelError, ModelRef, ModelRequest, ToolSchema},
     port::{Ledger, UsageRecord},
-    usage::{Role, Usage},
+    usage::{Prices, Role, Usage},
 };
 
-use crate::{allowance::Allowance, turn::Turn};
+use crate::{allowance::Allowance, model_log, turn::Turn};
 
 /// Bytes of text that make about one token, where nobody counts for us.
 const BYTES_PER_TOKEN: usize = 4;
@@ -26,6 +26,17 @@ pub(crate) struct Meter {
     record: Option<UsageRecord>,
     prompt_tokens: u64,
     heard_bytes: usize,
+    prices: Arc<Prices>,
+    line: Option<model_log::Line>,
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Booked {
+    /// Its tokens.
+    pub(crate) usage: Usage,
+    /// What they cost, in US dollars; 0 where the operator names no price.
+    pub(crate) cost_usd: f64,
 }
 
 impl Meter {
@@ -49,6 +60,20 @@ impl Meter {
             }),
             prompt_tokens: allowance.prompt_tokens,
             heard_bytes: 0,
+            prices: Arc::clone(engine.prices()),
+            line: None,
+        }
+    }
+
+    /// Notes that the model is asked now: from here on there will be a line about it.
+    pub(crate) fn asking(&mut self, turn: &Turn) {
+        self.line = Some(model_log::Line::start(turn));
+    }
+
+    /// Notes how the call ended, for its line.
+    pub(crate) fn ended(&mut self, end: Result<Option<FinishReason>, &ModelError>) {
+        if let Some(line) = &mut self.line {
+            line.ended(end);
         }
     }
 
@@ -66,13 +91,13 @@ impl Meter {
     }
 
     /// Books the call: as reported, or estimated where the provider says nothing, or nothing of the prompt.
-    pub(crate) fn settle(mut self, reported: Option<Usage>) -> Usage {
+    pub(crate) fn settle(mut self, reported: Option<Usage>) -> Booked {
         let mut usage = reported.unwrap_or_else(|| self.estimate());
         if usage.estimated && usage.input_tokens == 0 {
             usage.input_tokens = self.prompt_tokens;
         }
-        self.book(usage);
-        usage
+        let cost_usd = self.book(usage).unwrap_or_default();
+        Booked { usage, cost_usd }
     }
 
     fn estimate(&self) -> Usage {
@@ -84,11 +109,16 @@ impl Meter {
         }
     }
 
-    fn book(&mut self, usage: Usage) {
-        if let Some(mut record) = self.record.take() {
-            record.usage = usage;
-            self.ledger.record(record);
+    fn book(&mut self, usage: Usage) -> Option<f64> {
+        let mut record = self.record.take()?;
+        record.usage = usage;
+        let price = self.prices.of(&record.provider, &record.model);
+        let cost_usd = price.map(|price| price.cost_usd(usage));
+        if let Some(line) = self.line.take() {
+            line.write(&record, cost_usd);
         }
+        self.ledger.record(record);
+        cost_usd
     }
 }
 
@@ -97,7 +127,7 @@ impl Drop for Meter {
         if self.record.is_some() {
             let usage = self.estimate();
             *self.cut.lock().unwrap_or_else(PoisonError::into_inner) += usage;
-            self.book(usage);
+            let _cost_usd = self.book(usage);
         }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) enum Note {
     NoProgress,
     /// The bound on rounds or calls is met.
     LastWord,
+    /// Too many calls in a row were refused or need an approval.
+    Denied,
     /// The reply was cut before it said anything.
     CutReply,
     /// The answer must be put in the client's format.
@@ -27,6 +29,7 @@ impl Note {
             Self::EmptyAnswer => "empty_answer",
             Self::NoProgress => "no_progress",
             Self::LastWord => "last_word",
+            Self::Denied => "denied",
             Self::CutReply => "cut_reply",
             Self::Format => "format",
         }
@@ -47,6 +50,11 @@ impl Note {
             Self::LastWord => {
                 "No more tool calls are possible in this turn. Give your best answer now from what is known, and \
                  say what is missing."
+                    .to_owned()
+            }
+            Self::Denied => {
+                "What you tried was refused. Stop trying. Tell the user what you could not do and why, and what \
+                 waits for an approval."
                     .to_owned()
             }
             Self::CutReply => {

@@ -1,7 +1,7 @@
 //! The engine's settings, with defaults that are right for a newcomer.
 
 use serde::{Deserialize, Serialize};
-use tidegate_core::caller::Mode;
+use tidegate_core::caller::{Attendance, Mode};
 
 /// Bounds of a turn and of what it keeps. `[engine]` in `tidegate.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -10,6 +10,13 @@ pub struct Options {
     /// Where set, the most any run may be allowed whatever its key's ceiling, and the mode of surfaces that have
     /// no key. Unset: the key's ceiling alone (a new key's is `readonly`), and `readonly` where there is no key.
     pub default_permission_mode: Option<Mode>,
+    /// Whether somebody can answer questions: `attended`, or nobody is there and they count as answered with
+    /// `deny` or `approve`. Scheduled runs are never attended.
+    pub attendance: Attendance,
+    /// How long a question waits for an answer, and an approval for the call that spends it, in seconds.
+    pub approval_s: u64,
+    /// Refusals and questions in a row after which a turn ends with the model's report; 0 means no bound.
+    pub denials_max: u32,
     /// Model calls in one turn.
     pub rounds_max: u32,
     /// Tool calls in one model reply; the rest are answered with an error.
@@ -22,6 +29,8 @@ pub struct Options {
     pub turn_timeout_ms: u64,
     /// Tokens of a turn, prompt and answer of every call together; 0 means no bound.
     pub turn_tokens_max: u64,
+    /// What a turn may cost, in US dollars, every call together; 0 means no bound. Counts models with a price.
+    pub max_turn_cost_usd: f64,
     /// Characters of one tool result that the model sees; the full text stays retrievable by `last_output`.
     pub result_chars_max: usize,
     /// Turns of one key under way at once.
@@ -41,12 +50,16 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             default_permission_mode: None,
+            attendance: Attendance::Attended,
+            approval_s: 300,
+            denials_max: 3,
             rounds_max: 10,
             calls_per_round_max: 32,
             calls_per_turn_max: 100,
             parallel_reads_max: 16,
             turn_timeout_ms: 600_000,
             turn_tokens_max: 0,
+            max_turn_cost_usd: 0.0,
             result_chars_max: 12_000,
             turns_per_key_max: 16,
             checkpoint_bytes_max: 1 << 20,

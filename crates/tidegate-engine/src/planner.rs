@@ -11,13 +11,16 @@ use tidegate_core::{
     tool::ToolCall,
     usage::{Role, Usage},
 };
+use tidegate_gate::guards::prompt_leak::Passage;
 
 use crate::{
     allowance,
     event::{RunError, RunEvent},
     graph::Plan,
-    meter::Meter,
+    guard,
+    meter::{Booked, Meter},
     parse::{Dialect, DisplayFilter, Parsed, Visible, parse_calls, strip_markup, strip_reasoning},
+    run::SECRECY_REFUSAL,
     turn::Turn,
 };
 
@@ -37,6 +40,8 @@ pub(crate) struct Reply {
     pub(crate) reason: Option<FinishReason>,
     /// What it cost, as far as is known.
     pub(crate) usage: Usage,
+    /// The same in US dollars, by the operator's prices.
+    pub(crate) cost_usd: f64,
     /// Why there is no complete reply.
     pub(crate) failure: Option<RunError>,
     /// Whether any of this reply's text has been shown.
@@ -53,6 +58,7 @@ impl Reply {
             unknown: Vec::new(),
             reason: None,
             usage: Usage::default(),
+            cost_usd: 0.0,
             failure: Some(failure),
             shown: false,
             is_shortened: false,
@@ -78,6 +84,7 @@ pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
         return Reply::failed(failure);
     }
     let silent = plan == Plan::Round && turn.formats_apart();
+    meter.asking(turn);
     // The journal is opened beside the first call; nothing of an answer is shown before both are there. The
     // question goes out first: the model works on it while the journal is written.
     let opening = async {
@@ -92,6 +99,7 @@ pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
         Ok(stream) => stream,
         Err(error) => {
             // No byte of an answer has arrived: nothing was spent.
+            meter.ended(Err(&error));
             meter.settle(Some(Usage::default()));
             return Reply::failed(error.into());
         }
@@ -158,6 +166,8 @@ struct Heard {
     end: Option<(FinishReason, Option<Usage>)>,
     error: Option<ModelError>,
     shown: bool,
+    /// It carried the text of the prompt; what followed was not listened to.
+    has_leaked: bool,
     /// Whether the model that answered calls tools natively.
     native_tools: bool,
 }
@@ -168,6 +178,8 @@ struct Listener<'a> {
     /// Text is kept back: the answer comes in a later call.
     silent: bool,
     heard: Heard,
+    words: guard::Answer,
+    thoughts: guard::Answer,
 }
 
 impl<'a> Listener<'a> {
@@ -181,8 +193,11 @@ impl<'a> Listener<'a> {
                 end: None,
                 error: None,
                 shown: false,
+                has_leaked: false,
                 native_tools: turn.model.native_tools,
             },
+            words: guard::Answer::new(turn),
+            thoughts: guard::Answer::new(turn),
         }
     }
 
@@ -199,7 +214,12 @@ impl<'a> Listener<'a> {
                     meter.heard(text.len());
                     self.heard.raw.push_str(&text);
                     let visible = filter.push(&text);
-                    self.show(visible).await;
+                    self.end_thoughts().await;
+                    let passage = self.words.push(&visible);
+                    self.show(passage).await;
+                    if self.heard.has_leaked {
+                        return self.heard;
+                    }
                     if self.heard.raw.len() > REPLY_BYTES_MAX {
                         self.heard.error = Some(ModelError::Malformed(format!(
                             "the reply is longer than {REPLY_BYTES_MAX} bytes"
@@ -209,9 +229,8 @@ impl<'a> Listener<'a> {
                 }
                 Ok(ModelEvent::Reasoning(text)) => {
                     meter.heard(text.len());
-                    if !self.silent {
-                        self.turn.emitter.send(RunEvent::Reasoning(text)).await;
-                    }
+                    let passage = self.thoughts.push(&text);
+                    self.show_thought(passage).await;
                 }
                 Ok(ModelEvent::Call(call)) => {
                     meter.heard(call.arguments.to_json().len());
@@ -227,8 +246,16 @@ impl<'a> Listener<'a> {
                 }
             }
         }
-        let rest = filter.finish();
-        self.show(rest).await;
+        self.end_thoughts().await;
+        let passage = self.words.push(&filter.finish());
+        self.show(passage).await;
+        if !self.heard.has_leaked {
+            let passage = self.words.finish();
+            self.show(passage).await;
+        }
+        if self.heard.has_leaked {
+            return self.heard;
+        }
         if self.heard.end.is_none() && self.heard.error.is_none() {
             self.heard.error = Some(ModelError::Malformed(
                 "the answer broke off before its end".into(),
@@ -237,21 +264,61 @@ impl<'a> Listener<'a> {
         self.heard
     }
 
-    async fn show(&mut self, text: String) {
+    /// Shows what may be shown. In place of an answer that carries the prompt, and of all that follows, stands
+    /// the refusal that a question for the prompt gets.
+    async fn show(&mut self, passage: Passage) {
+        let text = match passage {
+            Passage::Shown(text) => text,
+            Passage::Leak => {
+                tracing::warn!("an answer carried the text of the prompt; the rest of it was withheld");
+                self.heard.has_leaked = true;
+                self.turn.emitter.next_round();
+                SECRECY_REFUSAL.to_owned()
+            }
+        };
         if text.is_empty() || self.silent {
             return;
         }
         self.heard.shown = true;
         self.turn.emitter.show(text).await;
     }
+
+    /// Shows a thought. One that carries the prompt is dropped, and so is all that follows it.
+    async fn show_thought(&mut self, passage: Passage) {
+        if let Passage::Shown(text) = passage
+            && !text.is_empty()
+            && !self.silent
+        {
+            self.turn.emitter.send(RunEvent::Reasoning(text)).await;
+        }
+    }
+
+    async fn end_thoughts(&mut self) {
+        let passage = self.thoughts.finish();
+        self.show_thought(passage).await;
+    }
 }
 
 /// Turns what was heard into a reply: one parser for native and written calls, one set of ids.
-fn finish(turn: &Turn, plan: Plan, heard: Heard, meter: Meter) -> Reply {
+fn finish(turn: &Turn, plan: Plan, heard: Heard, mut meter: Meter) -> Reply {
     let (reason, reported) = heard
         .end
         .map_or((None, None), |(reason, usage)| (Some(reason), usage));
-    let usage = meter.settle(reported);
+    meter.ended(heard.error.as_ref().map_or(Ok(reason), Err));
+    let Booked { usage, cost_usd } = meter.settle(reported);
+    if heard.has_leaked {
+        return Reply {
+            text: SECRECY_REFUSAL.to_owned(),
+            calls: Vec::new(),
+            unknown: Vec::new(),
+            reason: Some(FinishReason::Stop),
+            usage,
+            cost_usd,
+            failure: None,
+            shown: heard.shown,
+            is_shortened: false,
+        };
+    }
     let mut text = strip_reasoning(&heard.raw);
     let (mut calls, mut unknown) = (heard.calls, Vec::new());
     if !heard.native_tools {
@@ -276,13 +343,17 @@ fn finish(turn: &Turn, plan: Plan, heard: Heard, meter: Meter) -> Reply {
     for call in &mut calls {
         call.id = turn.unique_call_id(call.id.clone(), &taken);
         taken.insert(call.id.clone());
+        if turn.client.contains(&call.name) {
+            guard::client_call(turn, call);
+        }
     }
     Reply {
-        text: text.trim().to_owned(),
+        text: turn.engine.redactor().redact(text.trim()).into_owned(),
         calls,
         unknown,
         reason,
         usage,
+        cost_usd,
         failure: heard.error.map(RunError::Model),
         shown: heard.shown,
         is_shortened: false,

@@ -3,7 +3,10 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
-    sync::{Arc, atomic::AtomicUsize},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, AtomicUsize},
+    },
 };
 
 use futures_util::{FutureExt as _, future};
@@ -16,11 +19,12 @@ use tidegate_core::{
 use tidegate_gate::Session;
 
 use crate::{
-    RunError, RunRequest,
+    RunError, RunRequest, approval,
     budget::Budget,
     capabilities::{self, Subject},
     emitter::Emitter,
     graph::Graph,
+    guard,
     prompt::{ComposeInput, Prompt, secrecy},
     results::{Repeats, Results},
     routing,
@@ -57,6 +61,7 @@ pub(crate) async fn turn(
     let messages = messages
         .into_iter()
         .filter(|message| message.source() != Source::ClientSystem)
+        .map(guard::inbound)
         .collect();
     let messages = with_held(engine, &request, messages).await;
     let client: HashSet<String> = request
@@ -73,10 +78,13 @@ pub(crate) async fn turn(
         session: Session {
             caller: Arc::clone(&caller),
             mode,
+            conversation: approval::conversation(&caller, request.conversation.as_deref(), &messages),
+            attendance: engine.attendance_of(request.origin),
         },
         caller,
         model,
         system: scene.prompt.text(),
+        prints: engine.prints().of(&scene.prompt),
         server: scene
             .server
             .into_iter()
@@ -95,6 +103,9 @@ pub(crate) async fn turn(
         deadline: run::deadline(engine.options()),
         counts: Counts::default(),
         effects_in_flight: AtomicUsize::new(0),
+        writes: AtomicU32::new(0),
+        denials: AtomicU32::new(0),
+        claimed: Mutex::default(),
         cut_usage: Arc::default(),
         opened: Opening::new(future::ready(Ok(())).boxed()),
         engine: Arc::clone(engine),
@@ -190,13 +201,18 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
         .collect();
     let allowed = engine.tools_of(&request.caller);
     let composer = &engine.parts().composer;
+    let hooks = engine.hook_names();
     let subject = |tools| Subject {
         model: &request.model,
         caller: &request.caller,
+        requested: request.mode,
         mode: engine.mode_of(&request.caller, request.mode),
+        attendance: engine.attendance_of(request.origin),
         tools,
         options: engine.options(),
-        gate_hooks: engine.hooks().gates.len(),
+        gate: engine.gate(),
+        surroundings: &engine.parts().surroundings,
+        hooks: &hooks,
     };
     // A question about the agent is answered from what is on the disk now.
     let report = if routing.about_agent {

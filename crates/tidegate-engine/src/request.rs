@@ -38,6 +38,8 @@ pub struct RunRequest {
     pub stream: bool,
     /// The mode the request asks for; it can only lower the key's.
     pub mode: Option<Mode>,
+    /// Which conversation the turn belongs to, where the client says so; else its first words tell.
+    pub conversation: Option<String>,
     /// What happens to the run when nobody looks at it any more.
     pub on_disconnect: Disconnect,
     /// What the front end has set aside for the request.

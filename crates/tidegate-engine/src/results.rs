@@ -6,6 +6,7 @@ use tidegate_core::{
     id::CallId,
     tool::{Arguments, ToolCall},
 };
+use tidegate_gate::guards::untrusted;
 
 /// Full results kept in one turn.
 const RESULTS_MAX: usize = 40;
@@ -102,7 +103,8 @@ pub(crate) fn clip(text: &str, chars_max: usize, handle: &str) -> String {
     if total <= chars_max {
         return text.to_owned();
     }
-    let head: String = text.chars().take(chars_max).collect();
+    // What is wrapped stays wrapped: a cut must not take the end of the wrapping away.
+    let head = untrusted::closed(text.chars().take(chars_max).collect());
     format!("{head}\n[cut: {chars_max} of {total} characters shown; the rest: last_output with ref {handle}]")
 }
 

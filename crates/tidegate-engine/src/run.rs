@@ -10,14 +10,15 @@ use std::{
 
 use futures_util::FutureExt;
 use tidegate_core::{
-    caller::{Caller, Mode, Scope},
+    caller::{Attendance, Caller, Mode, Origin, Scope},
     clock::{Clock, Entropy, Timestamp},
     id::{KeyId, RunId},
     key::Disconnect,
     model::{FinishReason, ToolSchema},
-    port::{ChatModel, HeldTurnStore, Ledger, LineLog, RunStore},
+    port::{ApprovalStore, AuditTrail, ChatModel, HeldTurnStore, Ledger, LineLog, RunStore},
     run::{Checkpoint, RunEnd, RunRecord, RunState, Stage},
     tool::ToolSpec,
+    usage::Prices,
 };
 use tidegate_gate::{PermissionGate, ToolBox, guards::secrets::Redactor, mode::effective_mode};
 use tokio::time::Instant;
@@ -25,10 +26,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 
 use crate::{
-    Options, RunError, RunEvent, RunRequest,
+    Options, RunError, RunEvent, RunRequest, approval,
+    capabilities::Surroundings,
     emitter::Emitter,
     event::Outcome,
     graph::{Node, Plan},
+    guard,
     hooks::Hooks,
     merge,
     prepare::{self, Prepared},
@@ -63,10 +66,20 @@ pub struct Parts {
     pub ledger: Arc<dyn Ledger>,
     /// Server calls that wait for a client's answer.
     pub held: Arc<dyn HeldTurnStore>,
+    /// Questions to a person.
+    pub approvals: Arc<dyn ApprovalStore>,
+    /// Who was allowed to do what.
+    pub audit: Arc<dyn AuditTrail>,
     /// Operator hooks, in order.
     pub hooks: Hooks,
     /// One line a tool call.
     pub tool_log: Arc<dyn LineLog>,
+    /// One line a model call.
+    pub model_log: Arc<dyn LineLog>,
+    /// What models cost.
+    pub prices: Arc<Prices>,
+    /// What the capability report tells of the surroundings.
+    pub surroundings: Surroundings,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
     /// Chance.
@@ -86,6 +99,7 @@ pub struct Engine {
     /// The operator's tools as models see them, each beside the tool it was made from.
     schemas: HashMap<String, (Arc<ToolSpec>, ToolSchema)>,
     turns: Mutex<HashMap<KeyId, usize>>,
+    prints: guard::Prints,
 }
 
 impl Engine {
@@ -96,6 +110,7 @@ impl Engine {
             schemas: parts.tools.specs().iter().map(schema).collect(),
             parts,
             turns: Mutex::default(),
+            prints: guard::Prints::default(),
         }
     }
 
@@ -179,6 +194,18 @@ impl Engine {
             .collect()
     }
 
+    /// Whether somebody can answer what a run from there is asked.
+    pub(crate) fn attendance_of(&self, origin: Origin) -> Attendance {
+        let configured = self.parts.options.attendance;
+        match origin {
+            Origin::Http | Origin::Terminal | Origin::Mcp | Origin::Chat => configured,
+            Origin::Cron => match configured {
+                Attendance::Approve => Attendance::Approve,
+                Attendance::Attended | Attendance::Deny => Attendance::Deny,
+            },
+        }
+    }
+
     /// A server tool as a model sees it.
     pub(crate) fn schema_of(&self, spec: &Arc<ToolSpec>) -> ToolSchema {
         match self.schemas.get(&spec.name) {
@@ -252,6 +279,10 @@ impl Engine {
         &self.parts.gate
     }
 
+    pub(crate) fn prints(&self) -> &guard::Prints {
+        &self.prints
+    }
+
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.parts.redactor
     }
@@ -268,12 +299,28 @@ impl Engine {
         self.parts.held.as_ref()
     }
 
+    pub(crate) fn approvals(&self) -> &dyn ApprovalStore {
+        self.parts.approvals.as_ref()
+    }
+
+    pub(crate) fn audit(&self) -> &dyn AuditTrail {
+        self.parts.audit.as_ref()
+    }
+
     pub(crate) fn hooks(&self) -> &Hooks {
         &self.parts.hooks
     }
 
     pub(crate) fn tool_log(&self) -> &dyn LineLog {
         self.parts.tool_log.as_ref()
+    }
+
+    pub(crate) fn model_log(&self) -> &Arc<dyn LineLog> {
+        &self.parts.model_log
+    }
+
+    pub(crate) fn prices(&self) -> &Arc<Prices> {
+        &self.parts.prices
     }
 }
 
@@ -390,6 +437,7 @@ async fn close(turn: &Turn, ending: Ending, slot: Slot) {
         Ending::Failed(RunError::Stopping) => (RunState::Interrupted, "stopping"),
         Ending::Failed(_) => (RunState::Failed, "failed"),
     };
+    approval::settle_rest(turn).await;
     let end = RunEnd {
         at: turn.engine.now(),
         state,

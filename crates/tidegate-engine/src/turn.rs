@@ -6,20 +6,21 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU32, AtomicUsize, Ordering},
     },
 };
 
 use futures_util::future::{BoxFuture, MaybeDone, maybe_done};
 use tidegate_core::{
     caller::Caller,
-    id::{CallId, RunId},
+    id::{ApprovalId, CallId, RunId},
     message::Message,
     model::{FinishReason, ModelRef, ToolChoice, ToolSchema},
     run::{Checkpoint, Stage},
     tool::{ToolCall, ToolSpec},
     usage::Usage,
 };
+use tidegate_gate::guards::prompt_leak::Fingerprints;
 use tidegate_gate::{Session, ToolContext};
 use tokio::time::Instant;
 
@@ -61,6 +62,8 @@ pub(crate) struct Turn {
     pub(crate) model: ModelRef,
     /// The composed system prompt.
     pub(crate) system: String,
+    /// By what its quotations are recognised.
+    pub(crate) prints: Arc<Fingerprints>,
     /// Server tools offered to this caller in this turn, by name.
     pub(crate) server: BTreeMap<String, Arc<ToolSpec>>,
     /// Names of the client's own tools.
@@ -83,6 +86,12 @@ pub(crate) struct Turn {
     pub(crate) counts: Counts,
     /// Side effects that were started and have not reported.
     pub(crate) effects_in_flight: AtomicUsize,
+    /// Calls that were let through to write something.
+    pub(crate) writes: AtomicU32,
+    /// Refusals and questions in a row, for the denial breaker.
+    pub(crate) denials: AtomicU32,
+    /// Approvals that a call of this turn has claimed and that have not been settled.
+    pub(crate) claimed: Mutex<Vec<ApprovalId>>,
     /// What model calls cost that were cut off in the middle: they leave no reply to merge.
     pub(crate) cut_usage: Arc<Mutex<Usage>>,
     /// The opening of the journal. It goes on beside the first model call; nothing is shown before it is done.
@@ -141,13 +150,18 @@ impl Turn {
     pub(crate) fn capability_report(&self) -> String {
         let engine = &self.engine;
         let tools = engine.tools_of(&self.caller);
+        let hooks = engine.hook_names();
         let subject = Subject {
             model: &self.request.model,
             caller: &self.caller,
             mode: self.session.mode,
             tools: &tools,
             options: engine.options(),
-            gate_hooks: engine.hooks().gates.len(),
+            requested: self.request.mode,
+            attendance: self.session.attendance,
+            gate: engine.gate(),
+            surroundings: &engine.parts().surroundings,
+            hooks: &hooks,
         };
         capabilities::report(subject, &engine.parts().composer.skills())
     }

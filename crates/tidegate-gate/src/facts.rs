@@ -1,6 +1,8 @@
 //! What a call means in the world, resolved by the tool box just before the gate is asked.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
+
+use crate::{Denial, shell::Analysis};
 
 /// What the call wants of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,4 +76,27 @@ pub struct Facts {
     pub paths: Vec<PathFact>,
     /// Bytes the call would write.
     pub write_bytes: u64,
+    /// Calls of this turn that have written already.
+    pub writes_before: u32,
+    /// The programs a command would start, each with the absolute path it stands for, if it is installed.
+    pub programs: Vec<(String, Option<PathBuf>)>,
+    /// SHA-256, in hex, of files whose content the call would run.
+    pub digests: Vec<(PathBuf, String)>,
+    /// Every URL the call would reach, complete.
+    pub urls: Vec<String>,
+    /// Where a command would run.
+    pub working_folder: Option<PathBuf>,
+    /// What is known of a command for the shell; its files are among `paths`.
+    pub command: Option<Arc<Analysis>>,
+    /// Whether files that no word of a command names can be kept out of its sight while it runs.
+    pub can_mask: bool,
+    /// Why where the call leads may not be reached, found by the guards when it was resolved.
+    pub refusal: Option<Denial>,
+}
+
+impl Facts {
+    /// Whether the call would write a file.
+    pub fn is_write(&self) -> bool {
+        self.write_bytes > 0 || self.paths.iter().any(|path| path.access == Access::Write)
+    }
 }

@@ -4,32 +4,37 @@
 //! place it has opened, so that what was judged is what is used.
 
 mod credentials;
+mod each;
 mod links;
 mod own_files;
 mod paths;
 mod special_file;
 mod spelling;
 mod startup_files;
+mod words;
 mod write_shape;
 
 use tidegate_core::tool::{ToolCall, ToolSpec};
 
-pub use self::own_files::{TEMPORARY_PREFIX, TEMPORARY_SUFFIX, is_temporary_name};
+pub use self::{
+    credentials::names_credential,
+    own_files::{TEMPORARY_PREFIX, TEMPORARY_SUFFIX, is_temporary_name},
+    startup_files::names_startup_file,
+};
 
-use crate::{Denial, Facts, Zones};
+pub(crate) use self::each::{each_operand_floor, each_path_floor, write_shape};
 
-/// What a floor may look at.
+use crate::{Access, Denial, Facts, PathFact, Zones};
+
+/// What a floor on paths may look at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
-    pub(crate) call: &'a ToolCall,
-    pub(crate) spec: &'a ToolSpec,
-    pub(crate) facts: &'a Facts,
+    pub(crate) paths: &'a [PathFact],
     pub(crate) zones: &'a Zones,
 }
 
-/// The floors in order. Whether a path may be touched at all comes before anything is said about it.
-const FLOORS: [fn(&Asked<'_>) -> Option<Denial>; 7] = [
-    write_shape::check,
+/// The floors on paths in order. Whether a path may be touched at all comes before anything is said about it.
+const PATH_FLOORS: [fn(&Asked<'_>) -> Option<Denial>; 6] = [
     paths::check,
     own_files::check,
     special_file::check,
@@ -40,13 +45,33 @@ const FLOORS: [fn(&Asked<'_>) -> Option<Denial>; 7] = [
 
 /// The first floor that refuses the call.
 pub fn check(call: &ToolCall, spec: &ToolSpec, facts: &Facts, zones: &Zones) -> Option<Denial> {
-    let asked = Asked {
-        call,
-        spec,
-        facts,
-        zones,
+    write_shape::check(call, spec, facts).or_else(|| check_paths(&facts.paths, zones))
+}
+
+/// The first floor that refuses one of these paths, whatever the call is that touches them: a rename or a copy
+/// has two, a shell line any number.
+pub fn check_paths(paths: &[PathFact], zones: &Zones) -> Option<Denial> {
+    let asked = Asked { paths, zones };
+    PATH_FLOORS.iter().find_map(|floor| floor(&asked))
+}
+
+/// The same for what a command touches, but for reading outside the zones: a person may allow that.
+pub(crate) fn check_operands(paths: &[PathFact], zones: &Zones) -> Option<Denial> {
+    let asked = Asked { paths, zones };
+    let outside = |path: &&PathFact| {
+        path.access == Access::Write
+            && path
+                .resolved()
+                .is_none_or(|resolved| !zones.is_inside(Access::Write, &resolved.real))
     };
-    FLOORS.iter().find_map(|floor| floor(&asked))
+    PATH_FLOORS
+        .iter()
+        .skip(1)
+        .find_map(|floor| floor(&asked))
+        .or_else(|| {
+            let written: Vec<PathFact> = paths.iter().filter(outside).cloned().collect();
+            check_paths(&written, zones)
+        })
 }
 
 #[cfg(test)]

@@ -1,13 +1,23 @@
 //! The decision.
 
+mod command;
+pub mod explain;
+
 use std::sync::Arc;
 
 use tidegate_core::{
-    caller::{Caller, Mode, Scope},
-    tool::{Effect, ToolCall, ToolSpec},
+    approval::ApprovalBinding,
+    caller::{Attendance, Caller, Mode, Scope},
+    id::ApprovalId,
+    tool::{Effect, ToolCall, ToolMode, ToolSpec},
 };
 
-use crate::{Authorized, Facts, Zones, floors};
+use crate::{
+    Authorized, Facts, Grant, ZoneVerdict, Zones,
+    caps::Caps,
+    floors, grant,
+    guards::{address, outbound},
+};
 
 /// What the gate decided.
 #[derive(Debug, PartialEq)]
@@ -15,18 +25,53 @@ pub enum Decision {
     /// It may run, now, once.
     Allow(Authorized<ToolCall>),
     /// A person could allow exactly this call.
-    Ask(Question),
+    Ask(Box<Question>),
     /// It may not run, and no approval changes that.
     Deny(Denial),
+}
+
+/// Which layer let a call pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Basis {
+    /// It only reads.
+    Read,
+    /// A command that only looks, at files that may be looked at.
+    ReadOnlyCommand,
+    /// It writes where no approval is needed.
+    NoPromptZone,
+    /// The mode asks nothing.
+    FullAuto,
+    /// A person has allowed exactly this call.
+    Grant(ApprovalId),
+    /// Nobody is there, and the operator has said that questions then count as answered with yes.
+    Unattended,
+}
+
+impl Basis {
+    /// The layer's name in logs.
+    pub fn layer(&self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::ReadOnlyCommand => "shell_readonly",
+            Self::NoPromptZone => "no_prompt_zone",
+            Self::FullAuto => "full_auto",
+            Self::Grant(_) => "grant",
+            Self::Unattended => "unattended_approve",
+        }
+    }
 }
 
 /// What a person would have to answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
+    /// The layer that asks.
+    pub layer: &'static str,
     /// Why it is asked, a stable name.
     pub code: &'static str,
     /// Why, for the model and the person.
     pub reason: String,
+    /// What an approval of it is bound to.
+    pub binding: ApprovalBinding,
 }
 
 /// A refusal.
@@ -34,15 +79,23 @@ pub struct Question {
 pub struct Denial {
     /// The layer that refused, a stable name.
     pub floor: &'static str,
+    /// Why, a stable name.
+    pub code: &'static str,
     /// Why, for the model; never a secret, never a path outside the zones.
     pub reason: String,
 }
 
 impl Denial {
-    /// A refusal by `floor`.
+    /// A refusal by `floor`, whose name is its reason as well.
     pub fn new(floor: &'static str, reason: impl Into<String>) -> Self {
+        Self::with_code(floor, floor, reason)
+    }
+
+    /// A refusal by `floor` for one of its several reasons.
+    pub fn with_code(floor: &'static str, code: &'static str, reason: impl Into<String>) -> Self {
         Self {
             floor,
+            code,
             reason: reason.into(),
         }
     }
@@ -55,58 +108,184 @@ pub struct Session {
     pub caller: Arc<Caller>,
     /// The effective mode.
     pub mode: Mode,
+    /// Which conversation the turn belongs to, a digest. An approval given in one opens nothing in another.
+    pub conversation: String,
+    /// Whether somebody can answer. Read once at start, so that nothing inside a turn can change it.
+    pub attendance: Attendance,
 }
 
-/// The permission gate: the operator's zones, and the floors that no mode opens.
+/// The operator's policy, all that decisions rest on beside the call, its facts and the session.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    /// Where files may be touched.
+    pub zones: Zones,
+    /// How much one turn may write.
+    pub caps: Caps,
+    /// What may be reached.
+    pub network: address::Policy,
+    /// What may not leave. `None` where nothing is known to keep.
+    pub secrets: Option<Arc<outbound::Secrets>>,
+    /// A digest of the whole policy. Whoever changes the policy changes it, and every approval is void.
+    pub digest: String,
+}
+
+/// The permission gate.
 #[derive(Debug, Clone)]
 pub struct PermissionGate {
-    zones: Zones,
+    policy: Policy,
 }
 
 impl PermissionGate {
-    /// A gate over these zones.
-    pub fn new(zones: Zones) -> Self {
-        Self { zones }
+    /// A gate with this policy.
+    pub fn new(policy: Policy) -> Self {
+        Self { policy }
     }
 
-    /// Decides. The first layer that refuses is the answer; only what every layer lets pass is allowed.
-    pub fn decide(&self, call: ToolCall, spec: &ToolSpec, facts: &Facts, session: &Session) -> Decision {
-        if let Some(denial) = authority(&call, spec, session) {
+    /// The policy in force.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Decides. The first layer that refuses is the answer; only what every layer lets pass is allowed, and a
+    /// grant opens nothing but the question that it answers.
+    pub fn decide(
+        &self,
+        call: ToolCall,
+        spec: &ToolSpec,
+        facts: &Facts,
+        session: &Session,
+        grant: Option<&Grant>,
+    ) -> Decision {
+        let refused = authority(&call, spec, session)
+            .or_else(|| self.policy.caps.check(facts))
+            .or_else(|| self.floors(&call, spec, facts))
+            .or_else(|| facts.refusal.clone())
+            .or_else(|| self.departure(&call, spec, facts));
+        if let Some(denial) = refused {
             return Decision::Deny(denial);
         }
-        if let Some(denial) = floors::check(&call, spec, facts, &self.zones) {
-            return Decision::Deny(denial);
+        let reason = match self.ask(spec, facts, session) {
+            Ok(basis) => return Decision::Allow(Authorized::new(call, basis)),
+            Err(reason) => reason,
+        };
+        if session.mode == Mode::PlanOnly {
+            return Decision::Deny(Denial::new(
+                "plan_only",
+                "nothing may be changed, sent or run while planning; describe the step in the plan instead.",
+            ));
+        }
+        match (session.attendance, spec.mode == ToolMode::GitPush) {
+            (Attendance::Attended, _) => {}
+            (Attendance::Deny, _) | (Attendance::Approve, true) => {
+                return Decision::Deny(Denial::with_code(
+                    "unattended",
+                    "unattended_deny",
+                    format!(
+                        "{} Nobody is there to ask; say in the answer what was not done.",
+                        reason.text
+                    ),
+                ));
+            }
+            (Attendance::Approve, false) => {
+                return Decision::Allow(Authorized::new(call, Basis::Unattended));
+            }
+        }
+        let binding = grant::binding(&call, facts, session, &self.policy.digest);
+        match grant.filter(|grant| grant.opens(&binding)) {
+            Some(grant) => {
+                let basis = Basis::Grant(grant.id().clone());
+                Decision::Allow(Authorized::new(call, basis))
+            }
+            None => Decision::Ask(Box::new(Question {
+                layer: reason.layer,
+                code: reason.code,
+                reason: reason.text,
+                binding,
+            })),
+        }
+    }
+
+    /// What no mode and no grant opens.
+    fn floors(&self, call: &ToolCall, spec: &ToolSpec, facts: &Facts) -> Option<Denial> {
+        if spec.mode == ToolMode::Shell {
+            command::floors(call, facts, &self.policy)
+        } else {
+            floors::check(call, spec, facts, &self.policy.zones)
+        }
+    }
+
+    /// Secrets do not leave, in no mode and by no grant.
+    fn departure(&self, call: &ToolCall, spec: &ToolSpec, facts: &Facts) -> Option<Denial> {
+        let secrets = self.policy.secrets.as_ref()?;
+        let leaves = match spec.effect {
+            Effect::Read | Effect::Write => false,
+            Effect::Network => true,
+            Effect::External => spec.mode != ToolMode::Shell || command::leaves(facts),
+        };
+        let arguments = call.arguments.object().filter(|_| leaves)?;
+        outbound::check_arguments(secrets, arguments).err()
+    }
+
+    /// Whether the call may run without a question, and by what; else why it is asked.
+    fn ask(&self, spec: &ToolSpec, facts: &Facts, session: &Session) -> Result<Basis, Reason> {
+        if spec.mode == ToolMode::GitPush {
+            return Err(Reason {
+                layer: "git_push",
+                code: "git_push",
+                text: "a push is asked about in every mode; an approval covers this remote and branch only."
+                    .to_owned(),
+            });
+        }
+        if session.mode != Mode::FullAuto
+            && let Some((ZoneVerdict::Ask(code), path)) = self.policy.zones.judge_all(facts)
+        {
+            return Err(Reason {
+                layer: "zones",
+                code,
+                text: format!("`{}` is in a folder that is asked about.", path.argument),
+            });
+        }
+        if spec.mode == ToolMode::Shell {
+            return command::ask(facts, session.mode, &self.policy.zones);
         }
         match (spec.effect, session.mode) {
-            (Effect::Read, _) => Decision::Allow(Authorized::new(call)),
-            (Effect::Write | Effect::Network | Effect::External, Mode::PlanOnly) => {
-                Decision::Deny(Denial::new(
-                    "plan_only",
-                    "nothing may be changed, sent or run while planning; describe the step in the plan instead.",
-                ))
-            }
-            (Effect::Write | Effect::Network | Effect::External, Mode::ReadOnly) => {
-                if spec.effect == Effect::Write && self.zones.is_no_prompt(facts) {
-                    return Decision::Allow(Authorized::new(call));
+            (Effect::Read, _) => Ok(Basis::Read),
+            (Effect::Write | Effect::Network | Effect::External, Mode::FullAuto) => Ok(Basis::FullAuto),
+            (Effect::Write | Effect::Network | Effect::External, Mode::ReadOnly | Mode::PlanOnly) => {
+                if spec.effect == Effect::Write
+                    && session.mode == Mode::ReadOnly
+                    && self.policy.zones.is_no_prompt(facts)
+                {
+                    return Ok(Basis::NoPromptZone);
                 }
-                Decision::Ask(Question {
+                Err(Reason {
+                    layer: "mode",
                     code: "readonly",
-                    reason: format!(
+                    text: format!(
                         "`{}` would {}, and this key works in readonly mode.",
                         spec.name,
-                        match spec.effect {
-                            Effect::Read => "read",
-                            Effect::Write => "change a file",
-                            Effect::Network => "send data to another machine",
-                            Effect::External => "run a program",
-                        }
+                        in_words(spec.effect)
                     ),
                 })
             }
-            (Effect::Write | Effect::Network | Effect::External, Mode::FullAuto) => {
-                Decision::Allow(Authorized::new(call))
-            }
         }
+    }
+}
+
+/// Why a call is asked about.
+#[derive(Debug)]
+struct Reason {
+    layer: &'static str,
+    code: &'static str,
+    text: String,
+}
+
+fn in_words(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Read => "read",
+        Effect::Write => "change a file",
+        Effect::Network => "send data to another machine",
+        Effect::External => "run a program",
     }
 }
 

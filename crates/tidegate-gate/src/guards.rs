@@ -1,6 +1,11 @@
 //! Guards on text: what leaves the process, and what the model is given to read.
 //!
-//! They change text where floors refuse calls, and are as pure.
+//! Some change text (`secrets`, `untrusted`), some refuse what would go out (`address`, `egress`, `outbound`). All
+//! are as pure as the floors.
 
+pub mod address;
+pub mod egress;
+pub mod outbound;
+pub mod prompt_leak;
 pub mod secrets;
 pub mod untrusted;

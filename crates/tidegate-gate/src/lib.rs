@@ -10,11 +10,14 @@
 //! ordered list there.
 
 pub mod authorized;
+pub mod caps;
 pub mod facts;
 pub mod floors;
 pub mod gate;
+pub mod grant;
 pub mod guards;
 pub mod mode;
+pub mod shell;
 pub mod toolbox;
 pub mod zones;
 
@@ -23,6 +26,8 @@ mod testing;
 
 pub use authorized::Authorized;
 pub use facts::{Access, Facts, PathFact, PathFault, PathKind, ResolvedPath};
-pub use gate::{Decision, Denial, PermissionGate, Question, Session};
+pub use gate::explain::{Explanation, FLOORS, Outlook, Step, StepVerdict};
+pub use gate::{Basis, Decision, Denial, PermissionGate, Policy, Question, Session};
+pub use grant::{Fingerprint, Grant, hex};
 pub use toolbox::{ToolBox, ToolContext};
-pub use zones::Zones;
+pub use zones::{ZoneEntries, ZoneVerdict, Zones};

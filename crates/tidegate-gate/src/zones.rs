@@ -1,26 +1,91 @@
 //! Path zones: which real paths a call may touch. Blocked wins over everything.
+//!
+//! A zone is a folder with everything in it, or one file, and need not exist yet. Reads and writes are judged
+//! alike for being allowed at all; a narrower list may then ask before reads, and lists of folders say where a
+//! write asks and where it does not.
+
+mod entries;
 
 use std::path::{Component, Path, PathBuf};
+
+pub use self::entries::ZoneEntries;
 
 use crate::{Access, Facts, PathFact, ResolvedPath};
 
 /// The operator's zones, all real absolute paths.
 #[derive(Debug, Clone, Default)]
 pub struct Zones {
-    /// Roots inside which files may be read and listed.
+    /// Roots inside which files may be read and listed (`allowed_paths`).
     pub readable: Vec<PathBuf>,
     /// Roots inside which files may be written, mode permitting.
     pub writable: Vec<PathBuf>,
-    /// Writes here need no approval even in `readonly`; empty by default.
+    /// Where reading asks nothing (`read_paths`). Empty: everywhere that may be read at all.
+    pub read: Vec<PathBuf>,
+    /// Writes here need no approval even in `readonly` (`no_prompt_paths`); empty by default.
     pub no_prompt: Vec<PathBuf>,
-    /// Never touched: the server's own data, configuration and logs.
+    /// Writes here ask (`prompt_paths`), in a folder of a no-prompt zone too. Everything in neither asks as well.
+    pub prompt: Vec<PathBuf>,
+    /// Never touched: the operator's `blocked_paths`.
     pub blocked: Vec<PathBuf>,
+    /// Never touched: the server's own data, configuration and logs.
+    pub own: Vec<PathBuf>,
     /// Files exempt from the credential floor, each by its exact path. An entry that ends in `/` is a folder and
     /// exempts everything in it.
     pub allowed_sensitive: Vec<PathBuf>,
+    /// Whether the machine is a container that is thrown away, and the floors on credentials and start-up files are
+    /// off. Never a setting: see `TIDEGATE_DISPOSABLE_CONTAINER`.
+    pub is_disposable: bool,
+}
+
+/// What the zones say about one path, from the freest answer to the strictest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ZoneVerdict {
+    /// A write that needs no approval where the mode would ask for one.
+    NoPrompt,
+    /// Allowed; the mode decides.
+    Inside,
+    /// A person is asked where the mode asks at all: in every mode but `full-auto`. The code is stable:
+    /// `read_zone` or `prompt_zone`.
+    Ask(&'static str),
+    /// Outside every allowed folder. No approval changes that.
+    Outside,
+    /// In a blocked zone, or no real path at all. No approval changes that.
+    Blocked,
 }
 
 impl Zones {
+    /// Judges one real path.
+    pub fn judge(&self, access: Access, real: &Path) -> ZoneVerdict {
+        if self.is_blocked(real) {
+            return ZoneVerdict::Blocked;
+        }
+        if !self.is_inside(access, real) {
+            return ZoneVerdict::Outside;
+        }
+        match access {
+            Access::Read | Access::List if self.read.is_empty() || is_in_any(&self.read, real) => {
+                ZoneVerdict::Inside
+            }
+            Access::Read | Access::List => ZoneVerdict::Ask("read_zone"),
+            Access::Write => match (depth(&self.no_prompt, real), depth(&self.prompt, real)) {
+                // The narrower entry decides; of two that are the same, the one that was put there on purpose.
+                (Some(free), asking) if asking.is_none_or(|asking| free >= asking) => ZoneVerdict::NoPrompt,
+                (_, Some(_)) => ZoneVerdict::Ask("prompt_zone"),
+                (_, None) => ZoneVerdict::Inside,
+            },
+        }
+    }
+
+    /// The strictest answer for the paths of a call, and the path it is about; `None` where no path leads
+    /// anywhere. A path that could not be resolved is the floors' business and says nothing here.
+    pub fn judge_all<'a>(&self, facts: &'a Facts) -> Option<(ZoneVerdict, &'a PathFact)> {
+        facts
+            .paths
+            .iter()
+            .filter_map(|path| Some((self.judge(path.access, &path.resolved()?.real), path)))
+            .max_by_key(|(verdict, _)| *verdict)
+    }
+
     /// Whether every path the call would write stands in a no-prompt zone, is not blocked, and there is one.
     pub fn is_no_prompt(&self, facts: &Facts) -> bool {
         let mut written = facts
@@ -30,9 +95,9 @@ impl Zones {
             .peekable();
         written.peek().is_some()
             && written.all(|path| {
-                path.resolution.as_ref().is_ok_and(|resolved| {
-                    is_in_any(&self.no_prompt, &resolved.real) && !self.is_blocked(&resolved.real)
-                })
+                path.resolution
+                    .as_ref()
+                    .is_ok_and(|resolved| self.judge(Access::Write, &resolved.real) == ZoneVerdict::NoPrompt)
             })
     }
 
@@ -44,9 +109,14 @@ impl Zones {
         }
     }
 
-    /// Whether the path stands in a blocked zone, or cannot be a real path at all.
+    /// Whether the path stands in a blocked zone, is the server's own, or cannot be a real path at all.
     pub fn is_blocked(&self, real: &Path) -> bool {
-        !is_real(real) || is_in_any(&self.blocked, real)
+        !is_real(real) || is_in_any(&self.blocked, real) || self.is_own(real)
+    }
+
+    /// Whether the path is the server's own.
+    pub fn is_own(&self, real: &Path) -> bool {
+        is_in_any(&self.own, real)
     }
 
     /// Whether the operator has exempted exactly this path, or a folder it stands in, from the credential
@@ -85,6 +155,15 @@ fn is_in_any(zones: &[PathBuf], real: &Path) -> bool {
     zones.iter().any(|zone| is_in(zone, real))
 }
 
+/// How many components the innermost of the zones has that the path stands in.
+fn depth(zones: &[PathBuf], real: &Path) -> Option<usize> {
+    zones
+        .iter()
+        .filter(|zone| is_in(zone, real))
+        .map(|zone| zone.components().count())
+        .max()
+}
+
 /// Containment by whole components. A zone that is no absolute path contains nothing: an empty one would
 /// otherwise contain everything.
 fn is_in(zone: &Path, real: &Path) -> bool {
@@ -110,6 +189,7 @@ mod tests {
             no_prompt: vec!["/w/out/scratch".into()],
             blocked: vec!["/w/data".into(), "/w/out/scratch/locked".into()],
             allowed_sensitive: vec!["/w/fixtures/test.pem".into(), "/w/keys/".into(), "".into()],
+            ..Zones::default()
         }
     }
 
@@ -139,6 +219,56 @@ mod tests {
         };
         assert!(!odd.is_inside(Access::Read, Path::new("/w/a")));
         assert!(odd.is_blocked(Path::new("a")) && !odd.is_blocked(Path::new("/a")));
+    }
+
+    #[test]
+    fn the_narrowest_entry_decides_and_blocked_wins() {
+        let zones = Zones {
+            readable: vec!["/w".into()],
+            writable: vec!["/w".into()],
+            read: vec!["/w/src".into(), "/w/out".into()],
+            no_prompt: vec!["/w/out".into(), "/elsewhere".into()],
+            prompt: vec!["/w".into(), "/w/out/slow".into(), "/w/out".into()],
+            blocked: vec!["/w/out/locked".into()],
+            own: vec!["/w/data".into()],
+            ..Zones::default()
+        };
+        for (access, real, expected) in [
+            (Access::Read, "/w/src/a", ZoneVerdict::Inside),
+            (Access::List, "/w/src", ZoneVerdict::Inside),
+            (Access::Read, "/w/notes", ZoneVerdict::Ask("read_zone")),
+            (Access::List, "/w", ZoneVerdict::Ask("read_zone")),
+            (Access::Read, "/w/src2/a", ZoneVerdict::Ask("read_zone")),
+            (Access::Read, "/elsewhere/a", ZoneVerdict::Outside),
+            (Access::Write, "/w/out/a", ZoneVerdict::NoPrompt),
+            (Access::Write, "/w/outer/a", ZoneVerdict::Ask("prompt_zone")),
+            (Access::Write, "/w/out/slow/a", ZoneVerdict::Ask("prompt_zone")),
+            (Access::Write, "/w/out/locked/a", ZoneVerdict::Blocked),
+            (Access::Read, "/w/out/locked", ZoneVerdict::Blocked),
+            (Access::Read, "/w/data/token", ZoneVerdict::Blocked),
+            (Access::Write, "/elsewhere/a", ZoneVerdict::Outside),
+            (Access::Write, "/w/../etc/a", ZoneVerdict::Blocked),
+        ] {
+            assert_eq!(
+                zones.judge(access, Path::new(real)),
+                expected,
+                "{access:?} {real}"
+            );
+        }
+        let facts = Facts {
+            paths: vec![
+                write_fact("a", resolved("/w/out/a")),
+                write_fact("b", resolved("/w/b")),
+                write_fact("c", Err(crate::PathFault::Outside)),
+            ],
+            ..Facts::default()
+        };
+        let (verdict, path) = zones.judge_all(&facts).expect("a verdict");
+        assert_eq!(
+            (verdict, path.requested.as_str()),
+            (ZoneVerdict::Ask("prompt_zone"), "b")
+        );
+        assert_eq!(zones.judge_all(&Facts::default()), None);
     }
 
     #[test]
@@ -177,6 +307,7 @@ mod tests {
         let facts = |paths| Facts {
             paths,
             write_bytes: 1,
+            ..Facts::default()
         };
         assert!(zones.is_no_prompt(&facts(vec![inside()])));
         for paths in [

@@ -9,6 +9,7 @@
 //! A runner resolves again and asks `tidegate_gate::floors` once more about the place it is about to use.
 //! Everything here blocks: call it on a blocking thread.
 
+mod operand;
 mod place;
 mod private;
 mod resolve;
@@ -18,7 +19,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use operand::{OperandKind, View, resolve_operand};
 pub use place::{Entry, EntryKind, FileError, Listing, Place};
 pub use private::{check_writable_dir, create_private_dir, write_private};
-pub use resolve::{PATH_BYTES_MAX, RootError, Roots};
+pub use resolve::{PATH_BYTES_MAX, RootError, Roots, real_path_of};
 pub use write::Written;

@@ -1,4 +1,5 @@
-//! HTTP to addresses that the operator chose: model providers, configured services, templated tool URLs.
+//! HTTP to addresses that the operator chose: model providers and configured services. What a model can steer
+//! goes through [`crate::guarded`].
 //!
 //! Such an address may be a loopback one, so there is no address check here. That makes the type matter: an
 //! [`OperatorClient`] must never be given an address, or a host, that a model chose.
@@ -268,7 +269,7 @@ fn classify(error: reqwest::Error) -> Error {
 }
 
 /// The innermost message: the outer ones say "error sending request" and no more.
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

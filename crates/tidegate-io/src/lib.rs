@@ -5,8 +5,11 @@
 //! path, the argv and not a command text. Deciding whether something *may* be used is the gate's work
 //! (`tidegate-gate`); this crate makes sure that what was judged is what is touched.
 
+pub mod chain;
 pub mod files;
+pub mod guarded;
 pub mod http;
 pub mod lines;
 pub mod operator_files;
 pub mod process;
+pub mod sandbox;

@@ -3,7 +3,7 @@
 //! No shell is ever involved. The environment is empty but for what the caller lists, the program runs in a
 //! process group of its own, and the whole group is killed at the deadline, when the future is dropped, and
 //! when the program itself has ended but left something running. A program that leaves its group on purpose
-//! (a new session) is beyond this door; the operator's sandbox is the answer to that.
+//! (a new session) is beyond this door; what the model may choose runs in the sandbox ([`crate::sandbox`]) instead.
 
 use std::{ffi::OsString, path::PathBuf, process::Stdio, time::Duration};
 
@@ -150,10 +150,17 @@ pub async fn run(program: Program) -> Result<Finished, ProcessError> {
 }
 
 /// Kills the group when it goes.
-struct Group(Option<Pid>);
+#[derive(Debug)]
+pub(crate) struct Group(Option<Pid>);
 
-impl Drop for Group {
-    fn drop(&mut self) {
+impl Group {
+    /// The process id of the first of the group, which is the group's as well.
+    pub(crate) fn leader(&self) -> Option<i32> {
+        self.0.map(|leader| leader.as_raw_nonzero().get())
+    }
+
+    /// Kills everything in it now.
+    pub(crate) fn kill(&self) {
         if let Some(leader) = self.0 {
             match kill_process_group(leader, Signal::KILL) {
                 // The usual answer is that there is no such group: everything has ended already.
@@ -164,11 +171,17 @@ impl Drop for Group {
     }
 }
 
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the one door through which programs start, with a cleared environment"
 )]
-fn start(program: &Program) -> std::io::Result<(Child, Group)> {
+pub(crate) fn start(program: &Program) -> std::io::Result<(Child, Group)> {
     let child = Command::new(&program.program)
         .args(&program.arguments)
         .current_dir(&program.folder)
@@ -226,7 +239,7 @@ async fn attend(mut child: Child, stdin: Vec<u8>, output_bytes_max: usize) -> st
     })
 }
 
-fn exit_of(status: std::process::ExitStatus) -> Exit {
+pub(crate) fn exit_of(status: std::process::ExitStatus) -> Exit {
     use std::os::unix::process::ExitStatusExt;
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Code(code),
@@ -236,7 +249,7 @@ fn exit_of(status: std::process::ExitStatus) -> Exit {
 }
 
 /// A program that does not read its input is no failure: it says by its exit code whether it was content.
-async fn feed(pipe: Option<ChildStdin>, bytes: Vec<u8>) {
+pub(crate) async fn feed(pipe: Option<ChildStdin>, bytes: Vec<u8>) {
     if let Some(mut pipe) = pipe {
         drop(pipe.write_all(&bytes).await);
         drop(pipe.shutdown().await);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use tidegate_core::secret::Secret;
+use tidegate_core::{secret::Secret, usage::Prices};
 use tidegate_io::http;
 
 /// Which API a provider speaks.
@@ -101,6 +101,8 @@ pub struct Options {
     pub aliases: BTreeMap<String, Target>,
     /// Where to turn when a model cannot be reached: `provider:model`, in order.
     pub fallbacks: Vec<String>,
+    /// What models cost, by a model's name or by its provider's for all of them.
+    pub prices: Prices,
     /// How long connecting may take.
     pub connect_timeout_ms: u64,
     /// How long the first token may take; a provider that does not stream must have answered whole by then.
@@ -145,6 +147,7 @@ impl Default for Options {
             default_provider: None,
             aliases: BTreeMap::new(),
             fallbacks: Vec::new(),
+            prices: Prices::default(),
             connect_timeout_ms: http::CONNECT_TIMEOUT_MS,
             first_byte_timeout_ms: 300_000,
             idle_timeout_ms: 120_000,

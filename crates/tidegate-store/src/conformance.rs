@@ -1,6 +1,8 @@
 //! What every store behind the ports must do, written against the ports alone: another database's adapter
 //! is held to the same functions.
 
+mod approvals;
+
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
@@ -21,6 +23,8 @@ use tidegate_core::{
     secret::HashedKey,
     usage::{Role, Usage},
 };
+
+pub(crate) use approvals::{approvals_are_spent_once, approvals_end};
 
 pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + second).unwrap()

@@ -51,7 +51,9 @@ const ROTATE: &str = "UPDATE keys SET previous_hash = hash, previous_valid_until
      WHERE id = $1 RETURNING *";
 
 /// What waits for the key's next request goes with it: nobody can come to fetch it.
-const DELETE: &str = "DELETE FROM held_turns WHERE key_id = $1; DELETE FROM keys WHERE id = $1 RETURNING id";
+const DELETE: &str = "DELETE FROM held_turns WHERE key_id = $1; \
+     UPDATE approvals SET state = 'expired' WHERE key_id = $1 AND state IN ('pending', 'approved'); \
+     DELETE FROM keys WHERE id = $1 RETURNING id";
 
 /// Whether anybody else can administer keys. Counts in the writer's own transaction, so that no other process
 /// can take the others away in between.

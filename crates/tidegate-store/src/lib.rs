@@ -21,6 +21,7 @@
 //!
 //! A test double for these ports is not needed: open a `Store` in a temporary folder.
 
+mod approvals;
 mod direct;
 mod error;
 mod files;

@@ -35,6 +35,7 @@ const USES_MAX: usize = 10_000;
 
 const ERASE_RUNS: &str = "DELETE FROM runs WHERE key_id = $1 AND user_id = $2";
 const ERASE_HELD: &str = "DELETE FROM held_turns WHERE key_id = $1 AND user_id = $2";
+const ERASE_APPROVALS: &str = "DELETE FROM approvals WHERE key_id = $1 AND user_id = $2";
 const UNLINK_USAGE: &str =
     "UPDATE usage SET user_id = key_id WHERE key_id = $1 AND user_id = $2 AND user_id <> key_id";
 
@@ -65,6 +66,8 @@ pub struct Erased {
     pub runs: u64,
     /// Held turns.
     pub held_turns: u64,
+    /// Approvals, waiting and ended.
+    pub approvals: u64,
     /// Usage rows that now name the key alone.
     pub usage_rows: u64,
 }
@@ -208,8 +211,11 @@ impl Command for Erase {
     type Output = Erased;
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<Erased, StoreError> {
-        let mut counts = [0; 3];
-        for (count, sql) in counts.iter_mut().zip([ERASE_RUNS, ERASE_HELD, UNLINK_USAGE]) {
+        let mut counts = [0; 4];
+        for (count, sql) in counts
+            .iter_mut()
+            .zip([ERASE_RUNS, ERASE_HELD, ERASE_APPROVALS, UNLINK_USAGE])
+        {
             let done = sqlx::query(sql)
                 .bind(self.key_id.as_str().to_owned())
                 .bind(self.user.as_str().to_owned())
@@ -217,10 +223,11 @@ impl Command for Erase {
                 .await;
             *count = done.map_err(failed("erasing a person's data"))?.rows_affected();
         }
-        let [runs, held_turns, usage_rows] = counts;
+        let [runs, held_turns, approvals, usage_rows] = counts;
         Ok(Erased {
             runs,
             held_turns,
+            approvals,
             usage_rows,
         })
     }

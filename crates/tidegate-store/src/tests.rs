@@ -90,6 +90,8 @@ conforms! {
     runs_are_recovered();
     turns_are_held(64);
     usage_is_booked();
+    approvals_are_spent_once();
+    approvals_end();
 }
 
 #[tokio::test]

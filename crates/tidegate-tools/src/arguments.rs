@@ -133,6 +133,11 @@ impl<'s> Values<'s> {
         }
     }
 
+    /// A truth value; false where it was not given.
+    pub(crate) fn truth(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(Argument::Boolean(true)))
+    }
+
     /// A list of texts; empty where it was not given.
     pub(crate) fn texts(&self, name: &str) -> &[String] {
         match self.get(name) {

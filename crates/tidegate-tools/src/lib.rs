@@ -6,8 +6,10 @@
 //! rows here and run in the engine, which has the turn they need.
 
 mod arguments;
+mod facts;
 mod nearest;
 mod output;
+mod outside;
 mod reference;
 mod registry;
 mod runners;
@@ -24,11 +26,13 @@ use tidegate_core::{
 };
 use tidegate_gate::{Authorized, Facts, ToolBox, ToolContext, Zones};
 use tidegate_io::{
-    files::{RootError, Roots},
-    http::OperatorClient,
+    files::{RootError, Roots, real_path_of},
+    guarded::Client,
     operator_files::Disk,
 };
 
+use self::outside::Tried;
+pub use self::outside::{Isolation, Outside};
 use crate::{
     arguments::Values,
     registry::{Registry, Row, Template, example_text},
@@ -97,7 +101,8 @@ pub struct Tools {
     specs: Arc<[Arc<ToolSpec>]>,
     files: Files,
     clock: Arc<dyn Clock>,
-    http: OperatorClient,
+    outside: Outside,
+    tried: Tried,
 }
 
 impl Tools {
@@ -107,7 +112,7 @@ impl Tools {
         options: Options,
         zones: Zones,
         clock: Arc<dyn Clock>,
-        http: OperatorClient,
+        outside: Outside,
     ) -> Result<Self, Error> {
         let in_file = |file: String| {
             move |fault: registry::Fault| Error::Row {
@@ -125,7 +130,17 @@ impl Tools {
                 .apply(&text)
                 .map_err(in_file(path.display().to_string()))?;
         }
-        let roots = Roots::open(std::slice::from_ref(&options.knowledge_bank))?;
+        // A zone need not exist yet; what is not there at the start is opened at the next one.
+        let bank = real_path_of(&options.knowledge_bank);
+        let others = zones
+            .readable
+            .iter()
+            .filter(|folder| **folder != bank && folder.is_dir());
+        let folders: Vec<PathBuf> = std::iter::once(&options.knowledge_bank)
+            .chain(others)
+            .cloned()
+            .collect();
+        let roots = Roots::open(&folders)?;
         Ok(Self {
             specs: registry.specs(),
             registry,
@@ -135,7 +150,8 @@ impl Tools {
                 options,
             },
             clock,
-            http,
+            outside,
+            tried: Tried::default(),
         })
     }
 
@@ -146,6 +162,19 @@ impl Tools {
             .paths()
             .next()
             .map_or_else(PathBuf::new, PathBuf::from)
+    }
+
+    /// The client of every tool that a model can steer over the network. A policy set on it is in force for all.
+    pub fn network(&self) -> &Client {
+        &self.outside.network
+    }
+
+    /// Tries the sandbox, if that has not been done: the level in force, if any is, and the probe's sentence; `None`
+    /// where nothing is run.
+    pub async fn sandbox(&self) -> Option<(Option<&'static str>, String)> {
+        let sandbox = self.tried.sandbox(&self.outside.isolation).await?;
+        let level = sandbox.level().map(tidegate_io::sandbox::Level::name);
+        Some((level, sandbox.probe().sentence()))
     }
 
     /// The tools as a Markdown page, from the same rows.
@@ -169,8 +198,20 @@ impl Tools {
                 runners::command::run(template, self.knowledge_bank(), &row.spec, &values).await
             }
             (ToolMode::HttpGet | ToolMode::HttpPost, Template::Http(template)) => {
-                runners::http::run(template, &self.http, &row.spec, &values).await
+                runners::http::run(template, &self.outside.network, &row.spec, &values).await
             }
+            (ToolMode::PageTitle, _) => {
+                runners::page_title::run(&self.outside.network, &row.spec, &values).await
+            }
+            (
+                ToolMode::Shell
+                | ToolMode::Sandbox
+                | ToolMode::GitRead
+                | ToolMode::GitClone
+                | ToolMode::GitCommit
+                | ToolMode::GitPush,
+                _,
+            ) => Box::pin(self.run_program(row, &values)).await,
             (
                 ToolMode::Command
                 | ToolMode::HttpGet
@@ -178,10 +219,43 @@ impl Tools {
                 | ToolMode::LastOutput
                 | ToolMode::Introspect,
                 _,
-            ) => ToolResult::failed(
-                FailureCode::Internal,
-                format!("`{}` is not run by the tool box.", row.spec.name),
-            ),
+            ) => not_ours(&row.spec),
+        }
+    }
+
+    /// The tools that start programs.
+    async fn run_program(&self, row: &Row, values: &Values<'_>) -> ToolResult {
+        let Some(walls) = self.tried.walls(&self.outside, &self.files.zones).await else {
+            return ToolResult::failed(
+                FailureCode::PermissionDenied,
+                "programs cannot be run here; the operator can see why with `tidegate doctor`.",
+            );
+        };
+        let (roots, spec, network) = (&self.files.roots, &row.spec, &self.outside.network);
+        match spec.mode {
+            ToolMode::Shell => {
+                let line = values.text("command").unwrap_or_default();
+                // The same function of the same text that the gate has judged.
+                let analysis = self.outside.shell.analyse(line, &self.outside.place);
+                runners::shell::run(walls, &analysis, spec).await
+            }
+            ToolMode::Sandbox => runners::sandbox::run(walls, spec, values).await,
+            ToolMode::GitRead => runners::git::read(walls, roots, spec, values).await,
+            ToolMode::GitClone => runners::git::clone(walls, roots, network, spec, values).await,
+            ToolMode::GitCommit => runners::git::commit(walls, roots, spec, values).await,
+            ToolMode::GitPush => runners::git::push(walls, roots, network, spec, values).await,
+            ToolMode::ReadText
+            | ToolMode::ListFiles
+            | ToolMode::WriteText
+            | ToolMode::Calculate
+            | ToolMode::CurrentTime
+            | ToolMode::StudyPlan
+            | ToolMode::Command
+            | ToolMode::HttpGet
+            | ToolMode::HttpPost
+            | ToolMode::PageTitle
+            | ToolMode::LastOutput
+            | ToolMode::Introspect => not_ours(spec),
         }
     }
 
@@ -212,58 +286,7 @@ impl ToolBox for Tools {
     }
 
     async fn facts(&self, call: &ToolCall, spec: &ToolSpec) -> Facts {
-        let Some(arguments) = call.arguments.object() else {
-            return Facts::default();
-        };
-        let Ok(values) = Values::from_object(arguments, spec) else {
-            return Facts::default();
-        };
-        let write_bytes = match spec.mode {
-            ToolMode::WriteText => values.text("content").map_or(0, str::len),
-            ToolMode::ReadText
-            | ToolMode::ListFiles
-            | ToolMode::Calculate
-            | ToolMode::CurrentTime
-            | ToolMode::StudyPlan
-            | ToolMode::Command
-            | ToolMode::HttpGet
-            | ToolMode::HttpPost
-            | ToolMode::LastOutput
-            | ToolMode::Introspect => 0,
-        };
-        let wanted: Vec<_> = runners::slots(spec.mode)
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|slot| {
-                let access = slot.access?;
-                let requested = match values.text(slot.name) {
-                    None | Some("") if !slot.required => list_files::TOP,
-                    requested => requested.unwrap_or_default(),
-                };
-                Some((slot.name, requested.to_owned(), access))
-            })
-            .collect();
-        if wanted.is_empty() {
-            return Facts {
-                paths: Vec::new(),
-                write_bytes: u64::try_from(write_bytes).unwrap_or(u64::MAX),
-            };
-        }
-        let roots = self.files.roots.clone();
-        let fallback = wanted.clone();
-        let paths = tokio::task::spawn_blocking(move || {
-            wanted
-                .iter()
-                .map(|(argument, requested, access)| roots.fact(argument, requested, *access))
-                .collect::<Vec<_>>()
-        })
-        .await
-        // Where the look-up itself broke, nothing is known, and the gate must be told so.
-        .unwrap_or_else(|_broken| fallback.into_iter().map(unreadable).collect());
-        Facts {
-            paths,
-            write_bytes: u64::try_from(write_bytes).unwrap_or(u64::MAX),
-        }
+        self.resolve(call, spec).await
     }
 
     async fn run(&self, call: Authorized<ToolCall>, _context: &ToolContext) -> ToolResult {
@@ -296,21 +319,15 @@ fn refused(row: &Row, problem: &arguments::Problem) -> ToolResult {
     )
 }
 
-fn unknown_tool(name: &str) -> ToolResult {
-    ToolResult::failed(FailureCode::UnknownTool, format!("there is no tool `{name}`."))
+fn not_ours(spec: &ToolSpec) -> ToolResult {
+    ToolResult::failed(
+        FailureCode::Internal,
+        format!("`{}` is not run by the tool box.", spec.name),
+    )
 }
 
-fn unreadable(
-    (argument, requested, access): (&'static str, String, tidegate_gate::Access),
-) -> tidegate_gate::PathFact {
-    tidegate_gate::PathFact {
-        argument: argument.to_owned(),
-        requested,
-        access,
-        resolution: Err(tidegate_gate::PathFault::Unreadable(
-            "the look-up broke".to_owned(),
-        )),
-    }
+fn unknown_tool(name: &str) -> ToolResult {
+    ToolResult::failed(FailureCode::UnknownTool, format!("there is no tool `{name}`."))
 }
 
 #[cfg(test)]

@@ -4,7 +4,11 @@ pub(crate) mod calculate;
 pub(crate) mod command;
 pub(crate) mod current_time;
 pub(crate) mod files;
+pub(crate) mod git;
 pub(crate) mod http;
+pub(crate) mod page_title;
+pub(crate) mod sandbox;
+pub(crate) mod shell;
 pub(crate) mod study_plan;
 
 use tidegate_core::tool::{ParameterType, ToolMode};
@@ -39,6 +43,16 @@ impl Slot {
         }
     }
 
+    /// The folder of a repository.
+    const fn folder(required: bool, access: Access) -> Self {
+        Self {
+            name: "folder",
+            kind: ParameterType::String,
+            required,
+            access: Some(access),
+        }
+    }
+
     const fn path(required: bool, access: Access) -> Self {
         Self {
             name: "path",
@@ -51,7 +65,7 @@ impl Slot {
 
 /// The parameters that a row of this mode may have; `None` where its template decides.
 pub(crate) fn slots(mode: ToolMode) -> Option<&'static [Slot]> {
-    use ParameterType::{Integer, String, StringList};
+    use ParameterType::{Boolean, Integer, String, StringList};
     const READ: &[Slot] = &[
         Slot::path(true, Access::Read),
         Slot::optional("start_line", Integer),
@@ -72,7 +86,35 @@ pub(crate) fn slots(mode: ToolMode) -> Option<&'static [Slot]> {
         Slot::optional("offset", Integer),
         Slot::optional("length", Integer),
     ];
+    const URL: &[Slot] = &[Slot::needed("url", String)];
+    const COMMAND: &[Slot] = &[Slot::needed("command", String)];
+    const SNIPPET: &[Slot] = &[Slot::needed("code", String)];
+    const GIT_READ: &[Slot] = &[
+        Slot::folder(false, Access::List),
+        Slot::optional("path", String),
+        Slot::optional("revision", String),
+        Slot::optional("staged", Boolean),
+        Slot::optional("count", Integer),
+    ];
+    const CLONE: &[Slot] = &[Slot::needed("url", String), Slot::folder(true, Access::Write)];
+    const COMMIT: &[Slot] = &[
+        Slot::folder(false, Access::Write),
+        Slot::needed("message", String),
+        Slot::optional("paths", StringList),
+    ];
+    const PUSH: &[Slot] = &[
+        Slot::folder(false, Access::List),
+        Slot::needed("remote", String),
+        Slot::needed("branch", String),
+    ];
     match mode {
+        ToolMode::PageTitle => Some(URL),
+        ToolMode::Shell => Some(COMMAND),
+        ToolMode::Sandbox => Some(SNIPPET),
+        ToolMode::GitRead => Some(GIT_READ),
+        ToolMode::GitClone => Some(CLONE),
+        ToolMode::GitCommit => Some(COMMIT),
+        ToolMode::GitPush => Some(PUSH),
         ToolMode::ReadText => Some(READ),
         ToolMode::ListFiles => Some(LIST),
         ToolMode::WriteText => Some(WRITE),

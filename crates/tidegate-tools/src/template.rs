@@ -95,6 +95,14 @@ impl Text {
         }
     }
 
+    /// What stands beside the placeholders.
+    pub(crate) fn literals(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Literal(text) => Some(text.as_str()),
+            Piece::Placeholder(_) => None,
+        })
+    }
+
     /// The text, where it has no placeholder.
     pub(crate) fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {

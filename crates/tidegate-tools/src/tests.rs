@@ -9,15 +9,22 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
 use tidegate_core::{
-    caller::{Caller, Mode, Scope},
+    caller::{Attendance, Caller, Mode, Scope},
     clock::Clock,
     id::{CallId, KeyId, RunId, UserId},
     tool::{Arguments, FailureCode, ToolCall, ToolMode, ToolResult},
 };
-use tidegate_gate::{Authorized, Decision, PermissionGate, Session, ToolBox, ToolContext, Zones};
-use tidegate_io::http::OperatorClient;
+use tidegate_gate::{
+    Authorized, Decision, PermissionGate, Policy, Session, ToolBox, ToolContext, Zones,
+    guards::{address, outbound},
+    shell,
+};
+use tidegate_io::{
+    files::View,
+    guarded::{self, Client},
+};
 
-use crate::{Error, Options, Tools, runners};
+use crate::{Error, Isolation, Options, Outside, Tools, runners};
 
 #[derive(Debug)]
 struct Frozen;
@@ -61,15 +68,28 @@ impl Desk {
         adjust(&mut options);
         let zones = Zones {
             readable: vec![real.clone()],
-            writable: vec![real],
+            writable: vec![real.clone()],
             ..Zones::default()
         };
-        let http = OperatorClient::new(&tidegate_io::http::Options::default()).unwrap();
+        let policy = guarded::Policy {
+            address: address::Policy::default(),
+            secrets: outbound::Secrets::none().unwrap(),
+        };
+        let outside = Outside {
+            network: Client::new(guarded::Options::default(), policy).unwrap(),
+            shell: Arc::new(shell::Policy::compile(&shell::Options::default()).unwrap()),
+            place: shell::Place::new(real.to_string_lossy(), "/tmp"),
+            view: View::open(std::path::Path::new("/")).unwrap(),
+            isolation: Isolation::Judged,
+        };
         let key_id = KeyId::new("k1");
         Ok(Self {
             bank,
-            tools: Tools::open(options, zones.clone(), Arc::new(Frozen), http)?,
-            gate: PermissionGate::new(zones),
+            tools: Tools::open(options, zones.clone(), Arc::new(Frozen), outside)?,
+            gate: PermissionGate::new(Policy {
+                zones,
+                ..Policy::default()
+            }),
             context: ToolContext {
                 run_id: RunId::new("r1"),
                 caller: Arc::new(Caller {
@@ -117,8 +137,10 @@ impl Desk {
         let session = Session {
             caller: Arc::clone(&self.context.caller),
             mode: Mode::FullAuto,
+            conversation: String::new(),
+            attendance: Attendance::Attended,
         };
-        match self.gate.decide(call, spec, &facts, &session) {
+        match self.gate.decide(call, spec, &facts, &session, None) {
             Decision::Allow(call) => Ok(call),
             Decision::Deny(denial) => Err(ToolResult::Refused {
                 floor: denial.floor.to_owned(),
@@ -126,6 +148,7 @@ impl Desk {
             }),
             Decision::Ask(question) => Err(ToolResult::NeedsApproval {
                 reason: question.reason,
+                approval_id: None,
             }),
         }
     }

@@ -54,7 +54,7 @@ impl World {
 #[test]
 fn what_it_is_configured_by_and_what_it_keeps_are_blocked_wherever_they_lie() {
     let world = World::new();
-    let lines = "no_prompt_folders = [\"drafts\"]\n[tools]\nknowledge_bank = \".\"\n\
+    let lines = "[gate]\nno_prompt_paths = [\"drafts\"]\n[tools]\nknowledge_bank = \".\"\n\
                  [store]\npath = \"../kept/here.db\"\n";
     let zones = world.zones(lines, &[]);
     let blocked = [

@@ -18,15 +18,22 @@ use tidegate_core::{
     secret::PlainKey,
     usage::{Role, Usage},
 };
-use tidegate_engine::{hooks::Hooks, prompt, prompt::Composer, routing, routing::RoutingGate};
-use tidegate_gate::{PermissionGate, Zones, guards::secrets::Redactor};
+use tidegate_engine::{
+    capabilities::Surroundings, hooks::Hooks, prompt, prompt::Composer, routing, routing::RoutingGate,
+};
+use tidegate_gate::{
+    PermissionGate, Policy, Zones,
+    guards::{address, outbound, secrets::Redactor},
+    shell,
+};
 use tidegate_io::{
-    http::OperatorClient,
+    files::View,
+    guarded,
     lines::{self, LineWriter},
     operator_files::Disk,
 };
 use tidegate_store::Store;
-use tidegate_tools::Tools;
+use tidegate_tools::{Isolation, Outside, Tools};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -38,7 +45,7 @@ use super::{
     super::*,
     outside::{Keys, Readiness},
 };
-use crate::keys;
+use crate::{audit::NoTrail, keys};
 
 #[derive(Debug)]
 struct Noon;
@@ -160,7 +167,10 @@ impl Server {
             engine: Arc::new(engine(home, &store, Arc::new(log), &entropy)),
             keys: keys.clone(),
             ledger: Arc::new(store.clone()),
-            runs: Arc::new(store),
+            runs: Arc::new(store.clone()),
+            approvals: Arc::new(store),
+            audit: Arc::new(NoTrail),
+            approval_s: 300,
             models: Arc::new(Parrot),
             readiness: readiness.clone(),
             clock: Arc::new(Noon),
@@ -260,8 +270,18 @@ fn engine(home: &std::path::Path, store: &Store, log: Arc<LineWriter>, entropy: 
         knowledge_bank: home.to_owned(),
         ..tidegate_tools::Options::default()
     };
-    let client = OperatorClient::new(&tidegate_io::http::Options::default()).unwrap();
-    let tools = Tools::open(tools, Zones::default(), Arc::new(Noon), client).unwrap();
+    let policy = guarded::Policy {
+        address: address::Policy::default(),
+        secrets: outbound::Secrets::none().unwrap(),
+    };
+    let outside = Outside {
+        network: guarded::Client::new(guarded::Options::default(), policy).unwrap(),
+        shell: Arc::new(shell::Policy::compile(&shell::Options::default()).unwrap()),
+        place: shell::Place::new(home.to_string_lossy(), "/tmp"),
+        view: View::open(home).unwrap(),
+        isolation: Isolation::Judged,
+    };
+    let tools = Tools::open(tools, Zones::default(), Arc::new(Noon), outside).unwrap();
     let routing = RoutingGate::new(
         Arc::new(Disk),
         None,
@@ -272,15 +292,20 @@ fn engine(home: &std::path::Path, store: &Store, log: Arc<LineWriter>, entropy: 
     Engine::new(tidegate_engine::Parts {
         model: Arc::new(Parrot),
         tools: Arc::new(tools),
-        gate: Arc::new(PermissionGate::new(Zones::default())),
+        gate: Arc::new(PermissionGate::new(Policy::default())),
         redactor: Arc::new(Redactor::new([]).unwrap()),
         composer: Arc::new(Composer::new(Arc::new(Disk), composer)),
         routing: Arc::new(routing),
         runs: Arc::new(store.clone()),
         ledger: Arc::new(store.clone()),
         held: Arc::new(store.clone()),
+        approvals: Arc::new(store.clone()),
+        audit: Arc::new(NoTrail),
         hooks: Hooks::default(),
-        tool_log: log,
+        tool_log: log.clone(),
+        model_log: log,
+        prices: Arc::default(),
+        surroundings: Surroundings::default(),
         clock: Arc::new(Noon),
         entropy: entropy.clone(),
         tracker: TaskTracker::new(),

@@ -231,6 +231,7 @@ pub(in crate::http) fn read(
         stream,
         // A field of a body is no authority: only the header counts, and it can only lower what the key has.
         mode: identity.mode,
+        conversation: identity.conversation,
         on_disconnect: identity.on_disconnect,
         lease: Lease::default(),
     };

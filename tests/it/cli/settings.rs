@@ -185,8 +185,8 @@ async fn exceptions_to_the_floors_hold_for_what_they_name() {
     let daemon = Setup::default()
         .file("knowledge-bank/forms/.env", "form=1\n")
         .file("knowledge-bank/drafts/old.md", "old\n")
-        .env("TIDEGATE_ALLOWED_SENSITIVE_FILES", "forms/.env")
-        .env("TIDEGATE_NO_PROMPT_FOLDERS", "drafts")
+        .env("TIDEGATE_GATE__ALLOWED_SENSITIVE_FILES", "forms/.env")
+        .env("TIDEGATE_GATE__NO_PROMPT_PATHS", "drafts")
         .start()
         .await;
     let text = result(&daemon, &daemon.key, "read_text", ask("forms/.env")).await;

@@ -155,11 +155,16 @@ async fn provoke(daemon: &Daemon, operation: &Operation<'_>, keys: &Keys) -> Vec
         // A run or a key that could be there, and a model.
         let request = daemon.ask(
             &operation.method,
-            &operation.path("aaaaaaaaaaaa").replace("/runs/", "/runs/run_"),
+            &operation
+                .path("aaaaaaaaaaaa")
+                .replace("/runs/", "/runs/run_")
+                .replace("/approvals/", "/approvals/appr_"),
         );
         let body =
             if operation.method == "PATCH" || operation.template.ends_with("{id}") && operation.has_body() {
                 "{\"name\": \"x\"}"
+            } else if operation.template.ends_with("/decision") {
+                "{\"decision\": \"deny\"}"
             } else {
                 ""
             };
@@ -205,7 +210,7 @@ struct Keys {
 
 impl Keys {
     async fn make(daemon: &Daemon) -> Self {
-        let scopes = json!(["chat", "tools", "admin"]);
+        let scopes = json!(["chat", "tools", "admin", "approvals:read", "approvals:decide:own"]);
         let key = async |scopes: Value, limit: Value| {
             daemon
                 .make_key(json!({"name": "x", "scopes": scopes, "requests_per_minute": limit}))

@@ -8,18 +8,27 @@ mod table;
 
 use std::path::Path;
 
-use super::{Asked, paths::shown, spelling};
+use super::{Asked, paths::shown, spelling, words};
 use crate::{Access, Denial, PathFact, Zones};
 use table::Judgement;
 
 const NAME: &str = "credentials";
 
 pub(super) fn check(asked: &Asked<'_>) -> Option<Denial> {
-    asked
-        .facts
-        .paths
+    if asked.zones.is_disposable {
+        return None;
+    }
+    asked.paths.iter().find_map(|path| check_path(path, asked.zones))
+}
+
+/// Whether a word of a shell line, or a payload in it, names a file or folder of credentials: also behind a
+/// revision (`HEAD:.env`), an option (`--file=.env`, `-f.env`) or inside code. Public keys do not count. The
+/// answer is a stable code.
+pub fn names_credential(text: &str) -> Option<&'static str> {
+    words::names(text)
         .iter()
-        .find_map(|path| check_path(path, asked.zones))
+        .any(|name| table::judge(&spelling::components(Path::new(name))) == Judgement::Secret)
+        .then_some("credential_file")
 }
 
 fn check_path(path: &PathFact, zones: &Zones) -> Option<Denial> {

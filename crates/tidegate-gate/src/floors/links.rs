@@ -6,7 +6,7 @@ use crate::{Access, Denial};
 const NAME: &str = "links";
 
 pub(super) fn check(asked: &Asked<'_>) -> Option<Denial> {
-    asked.facts.paths.iter().find_map(|path| {
+    asked.paths.iter().find_map(|path| {
         let resolved = path.resolved()?;
         (path.access == Access::Write && resolved.is_link).then(|| {
             Denial::new(

@@ -21,16 +21,30 @@ pub fn is_temporary_name(name: &OsStr) -> bool {
 }
 
 pub(super) fn check(asked: &Asked<'_>) -> Option<Denial> {
-    let mut paths = asked.facts.paths.iter();
-    paths.find_map(|path| blocked(asked, path).or_else(|| temporary(asked, path)))
+    let mut paths = asked.paths.iter();
+    paths.find_map(|path| {
+        own(asked, path)
+            .or_else(|| blocked(asked, path))
+            .or_else(|| temporary(asked, path))
+    })
 }
 
-fn blocked(asked: &Asked<'_>, path: &PathFact) -> Option<Denial> {
+fn own(asked: &Asked<'_>, path: &PathFact) -> Option<Denial> {
     let resolved = path.resolved()?;
     asked
         .zones
-        .is_blocked(&resolved.real)
+        .is_own(&resolved.real)
         .then(|| Denial::new(NAME, format!("{} belongs to the server itself.", shown(path))))
+}
+
+/// The operator's own blocked zones are closed in the same way, under a name of their own.
+fn blocked(asked: &Asked<'_>, path: &PathFact) -> Option<Denial> {
+    let resolved = path.resolved()?;
+    let reason = || format!("{} is in a folder that the operator has closed.", shown(path));
+    asked
+        .zones
+        .is_blocked(&resolved.real)
+        .then(|| Denial::new("blocked_path", reason()))
 }
 
 fn temporary(asked: &Asked<'_>, path: &PathFact) -> Option<Denial> {

@@ -6,7 +6,7 @@ use crate::{Access, Denial, PathFact, PathFault};
 const NAME: &str = "paths";
 
 pub(super) fn check(asked: &Asked<'_>) -> Option<Denial> {
-    asked.facts.paths.iter().find_map(|path| {
+    asked.paths.iter().find_map(|path| {
         let reason = match &path.resolution {
             Ok(resolved) if asked.zones.is_inside(path.access, &resolved.real) => return None,
             // Something that leads nowhere gives a reader nothing; the runner says so.

@@ -10,7 +10,7 @@ const NAME: &str = "special_file";
 const KERNEL_TREES: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 pub(super) fn check(asked: &Asked<'_>) -> Option<Denial> {
-    asked.facts.paths.iter().find_map(|path| {
+    asked.paths.iter().find_map(|path| {
         let resolved = path.resolved()?;
         let is_special = match resolved.kind {
             PathKind::Special => true,

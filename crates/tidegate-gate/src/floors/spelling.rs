@@ -23,6 +23,10 @@ impl Spellings {
         let mut plain = vec![cut(&component.to_lowercase())];
         let compatible: String = component.nfkc().filter(|letter| !is_invisible(*letter)).collect();
         push(&mut plain, cut(&compatible.to_lowercase()));
+        // Behind a colon stands a stream, or the file of a revision: `HEAD:.env`.
+        for part in compatible.to_lowercase().split(':').skip(1) {
+            push(&mut plain, cut(part));
+        }
         let mut original = Vec::new();
         for spelling in &plain {
             let uncopied = uncopy(spelling);
@@ -35,6 +39,11 @@ impl Spellings {
             push(&mut original, uncopied);
         }
         Self { plain, original }
+    }
+
+    /// Whether it may be read as that name.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.all().any(|spelling| spelling == name)
     }
 
     /// Every spelling.
@@ -123,6 +132,7 @@ mod tests {
             (".env.", ".env"),
             (".env:x", ".env"),
             (".env::$DATA", ".env"),
+            ("HEAD:.env", ".env"),
             (".env~", ".env"),
             (".env.bak.old~", ".env"),
             ("#.env#", ".env"),

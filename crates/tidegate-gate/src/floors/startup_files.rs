@@ -1,23 +1,31 @@
 //! Files whose content is run later by a shell, an editor, a session or a version control system are not
 //! written. Reading them is harmless.
 
+use std::path::Path;
+
 use super::{
     Asked,
     paths::shown,
     spelling::{self, Spellings},
+    words,
 };
-use crate::{Access, Denial};
+use crate::{Access, Denial, PathFact};
 
 const NAME: &str = "startup_files";
 
 /// Whole names.
-const NAMES: [&str; 46] = [
+const NAMES: [&str; 86] = [
     ".bashrc",
+    ".bashrc.local",
     ".bash_profile",
     ".bash_login",
     ".bash_logout",
     ".bash_aliases",
+    ".bash_functions",
+    ".bash_completion",
+    ".aliases",
     ".zshrc",
+    ".zshrc.local",
     ".zshenv",
     ".zprofile",
     ".zlogin",
@@ -29,11 +37,17 @@ const NAMES: [&str; 46] = [
     ".tcshrc",
     ".kshrc",
     ".mkshrc",
+    ".shrc",
+    ".yashrc",
     "config.fish",
     "fish.config",
+    "bash.bashrc",
+    "rc.local",
+    "ld.so.preload",
     ".inputrc",
     ".envrc",
     ".xinitrc",
+    ".xserverrc",
     ".xprofile",
     ".xsession",
     ".xsessionrc",
@@ -41,60 +55,142 @@ const NAMES: [&str; 46] = [
     ".screenrc",
     ".tmux.conf",
     ".vimrc",
+    ".gvimrc",
     ".exrc",
     ".nvimrc",
     ".emacs",
+    ".emacs.el",
     ".gdbinit",
     ".lldbinit",
     ".pythonrc",
+    ".pythonrc.py",
+    ".pdbrc",
     ".irbrc",
+    ".pryrc",
+    ".rprofile",
+    ".octaverc",
+    ".psqlrc",
+    ".sqliterc",
+    ".lessfilter",
+    ".mailcap",
+    ".mailrc",
+    ".muttrc",
     ".forward",
     ".procmailrc",
     ".rhosts",
+    ".shosts",
+    ".hgrc",
     "authorized_keys",
     "authorized_keys2",
     "crontab",
+    "anacrontab",
+    "sudoers",
     ".gitattributes",
     ".gitmodules",
     "sitecustomize.py",
     "usercustomize.py",
+    ".mcp.json",
+    ".profile.d",
+    ".bashrc.d",
+    ".zshrc.d",
+    ".login_conf",
+    ".dbxprofile",
+    ".xmonad",
+    ".ideavimrc",
+    ".spacemacs",
+    ".direnvrc",
+    ".zimrc",
+    ".zpreztorc",
 ];
 
 /// Folders with everything in them; several names follow each other.
-const FOLDERS: [&[&str]; 18] = [
+const FOLDERS: [&[&str]; 56] = [
     &[".git"],
+    // The short name of it where names are shortened.
+    &["git~1"],
     &[".githooks"],
     &[".husky"],
+    &[".bashrc.d"],
+    &[".zshrc.d"],
+    &[".profile.d"],
+    &[".oh-my-zsh"],
+    &[".zsh"],
+    &[".vim"],
+    &[".emacs.d"],
     &[".config", "autostart"],
     &[".config", "systemd"],
+    &[".config", "environment.d"],
+    &[".config", "plasma-workspace"],
     &[".config", "fish", "conf.d"],
     &[".config", "fish", "functions"],
+    &[".config", "fish", "completions"],
+    &[".config", "git"],
     &[".config", "nvim"],
-    &[".emacs.d"],
+    &[".config", "direnv"],
+    &[".config", "zsh"],
+    &[".config", "i3"],
+    &[".config", "sway"],
+    &[".config", "hypr"],
+    &[".local", "share", "systemd"],
+    &[".local", "share", "dbus-1"],
+    &[".cargo", "config"],
+    &[".cargo", "config.toml"],
+    &[".cargo", "env"],
+    &[".ipython", "profile_default", "startup"],
     &[".vscode", "tasks.json"],
     &[".vscode", "settings.json"],
     &[".vscode", "launch.json"],
+    &[".vscode", "mcp.json"],
+    &[".zed", "settings.json"],
+    &[".zed", "tasks.json"],
+    &[".idea", "runconfigurations"],
+    &[".devcontainer"],
+    &[".cursor"],
+    &[".claude"],
     &["library", "launchagents"],
+    &["library", "launchdaemons"],
     &["etc", "cron.d"],
+    &["etc", "cron.hourly"],
     &["etc", "cron.daily"],
+    &["etc", "cron.weekly"],
+    &["etc", "cron.monthly"],
+    &["etc", "profile"],
     &["etc", "profile.d"],
+    &["etc", "environment"],
+    &["etc", "init.d"],
+    &["etc", "pam.d"],
+    &["etc", "sudoers.d"],
     &["etc", "systemd"],
     &["var", "spool", "cron"],
 ];
 
 pub(super) fn check(asked: &Asked<'_>) -> Option<Denial> {
-    asked.facts.paths.iter().find_map(|path| {
-        let resolved = path.resolved()?;
-        (path.access == Access::Write && runs_later(&spelling::components(&resolved.real))).then(|| {
-            Denial::new(
-                NAME,
-                format!(
-                    "{} is run later by a program that starts; it may not be written.",
-                    shown(path)
-                ),
-            )
-        })
+    if asked.zones.is_disposable {
+        return None;
+    }
+    asked.paths.iter().find_map(check_path)
+}
+
+fn check_path(path: &PathFact) -> Option<Denial> {
+    let resolved = path.resolved()?;
+    (path.access == Access::Write && runs_later(&spelling::components(&resolved.real))).then(|| {
+        Denial::new(
+            NAME,
+            format!(
+                "{} is run later by a program that starts; it may not be written.",
+                shown(path)
+            ),
+        )
     })
+}
+
+/// Whether a word of a shell line, or a payload in it, names a file that is run later. Reading such a file is
+/// harmless: ask only about lines that may change something. The answer is a stable code.
+pub fn names_startup_file(text: &str) -> Option<&'static str> {
+    words::names(text)
+        .iter()
+        .any(|name| runs_later(&spelling::components(Path::new(name))))
+        .then_some("startup_file")
 }
 
 fn runs_later(components: &[Spellings]) -> bool {
@@ -141,6 +237,12 @@ mod tests {
             "/var/spool/cron/crontabs/me",
             "/h/.profile",
             "/h/.zlogout",
+            "/w/GIT~1/hooks/post-checkout",
+            "/w/.Cursor/mcp.json",
+            "/h/.cargo/config.toml",
+            "/h/.vim/plugin/x.vim",
+            "/etc/profile.d/x.sh",
+            "/h/.zshrc.local",
         ] {
             assert!(runs_later(&spelling::components(Path::new(path))), "{path}");
         }

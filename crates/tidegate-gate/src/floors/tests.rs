@@ -11,7 +11,8 @@ fn zones() -> Zones {
     Zones {
         readable: vec!["/w".into()],
         writable: vec!["/w/out".into()],
-        blocked: vec!["/w/out/own".into()],
+        own: vec!["/w/out/own".into()],
+        blocked: vec!["/w/out/closed".into()],
         ..Zones::default()
     }
 }
@@ -32,6 +33,7 @@ fn floor(access: Access, requested: &str, resolution: Resolution) -> Option<&'st
     let facts = Facts {
         paths: vec![fact("path", requested, access, resolution)],
         write_bytes: 1,
+        ..Facts::default()
     };
     let call = call("tool", &json!({"path": requested, "content": "x"}));
     check(&call, &spec("tool", mode, effect), &facts, &zones()).map(|denial| denial.floor)
@@ -107,7 +109,7 @@ fn the_kernels_trees_are_no_files_even_inside_a_root() {
     for real in ["/proc/self/environ", "/proc/1/mem", "/dev/sda", "/sys/kernel"] {
         let facts = Facts {
             paths: vec![fact("path", "a", Access::Read, resolved(real))],
-            write_bytes: 0,
+            ..Facts::default()
         };
         let denial = check(&call, &spec, &facts, &zones).expect("a refusal");
         assert_eq!(denial.floor, "special_file");
@@ -123,6 +125,7 @@ fn a_write_is_these_bytes_to_that_file_or_nothing() {
         let facts = Facts {
             paths,
             write_bytes: 1,
+            ..Facts::default()
         };
         check(&call("tool", arguments), spec, &facts, &zones()).map(|denial| denial.floor)
     };
@@ -165,7 +168,7 @@ fn every_path_of_a_call_counts() {
             fact("path", "a", Access::Read, resolved("/w/a")),
             fact("second", "b", Access::Read, resolved("/w/.env")),
         ],
-        write_bytes: 0,
+        ..Facts::default()
     };
     assert_eq!(
         check(&call, &spec, &facts, &zones()).map(|denial| denial.floor),

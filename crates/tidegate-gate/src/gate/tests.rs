@@ -25,6 +25,13 @@ fn zones() -> Zones {
     }
 }
 
+fn gate() -> PermissionGate {
+    PermissionGate::new(Policy {
+        zones: zones(),
+        ..Policy::default()
+    })
+}
+
 fn session(mode: Mode, scopes: &[Scope], tools: Option<&[&str]>) -> Session {
     let key_id: KeyId = serde_json::from_value(json!("abcdefghjkmn")).expect("a key id");
     let user: UserId = serde_json::from_value(json!("abcdefghjkmn")).expect("a user");
@@ -39,6 +46,8 @@ fn session(mode: Mode, scopes: &[Scope], tools: Option<&[&str]>) -> Session {
             tokens_per_day: None,
         }),
         mode,
+        conversation: String::new(),
+        attendance: Attendance::Attended,
     }
 }
 
@@ -63,6 +72,7 @@ fn ordinary(effect: Effect) -> (ToolSpec, ToolCall, Facts) {
     let facts = Facts {
         paths,
         write_bytes: 4,
+        ..Facts::default()
     };
     (spec("tool", mode, effect), call("tool", &arguments), facts)
 }
@@ -106,7 +116,7 @@ fn every_mode_and_effect_has_its_answer() {
                     };
                     let (spec, call, facts) = ordinary(effect);
                     let session = session(mode, scopes, tools);
-                    let decision = PermissionGate::new(zones()).decide(call, &spec, &facts, &session);
+                    let decision = gate().decide(call, &spec, &facts, &session, None);
                     assert_eq!(
                         outcome(&decision),
                         expected,
@@ -122,7 +132,7 @@ fn every_mode_and_effect_has_its_answer() {
 fn what_is_allowed_is_the_very_call() {
     let (spec, call, facts) = ordinary(Effect::Read);
     let session = session(Mode::ReadOnly, &[Scope::Tools], None);
-    match PermissionGate::new(zones()).decide(call.clone(), &spec, &facts, &session) {
+    match gate().decide(call.clone(), &spec, &facts, &session, None) {
         Decision::Allow(allowed) => {
             assert_eq!(allowed.get(), &call);
             assert_eq!(allowed.into_inner(), call);
@@ -144,9 +154,10 @@ fn a_no_prompt_zone_spares_the_question_and_nothing_else() {
         let facts = Facts {
             paths: vec![write_fact("a.txt", resolved(real))],
             write_bytes: 4,
+            ..Facts::default()
         };
         let session = session(mode, &[Scope::Tools], None);
-        let decision = PermissionGate::new(zones()).decide(call.clone(), &write, &facts, &session);
+        let decision = gate().decide(call.clone(), &write, &facts, &session, None);
         assert_eq!(outcome(&decision), expected, "{real}");
     }
 }
@@ -155,8 +166,8 @@ fn a_no_prompt_zone_spares_the_question_and_nothing_else() {
 fn a_call_that_is_not_understood_is_refused() {
     let session = session(Mode::FullAuto, &[Scope::Tools], None);
     let (spec, _, facts) = ordinary(Effect::Read);
-    let gate = PermissionGate::new(zones());
-    let decide = |call, spec: &ToolSpec| outcome(&gate.decide(call, spec, &facts, &session));
+    let gate = gate();
+    let decide = |call, spec: &ToolSpec| outcome(&gate.decide(call, spec, &facts, &session, None));
     assert_eq!(
         decide(call("other", &json!({"path": "a.txt"})), &spec),
         "unrecognised"
@@ -217,13 +228,17 @@ prop_compose! {
         } else {
             json!({"path": "a.txt"})
         };
-        (spec("tool", mode, effect), call("tool", &arguments), Facts { paths, write_bytes: 1 })
+        (spec("tool", mode, effect), call("tool", &arguments), Facts { paths, write_bytes: 1, ..Facts::default() })
     }
 }
 
 fn decide(zones: &Zones, question: &(ToolSpec, ToolCall, Facts), session: &Session) -> Decision {
     let (spec, call, facts) = question;
-    PermissionGate::new(zones.clone()).decide(call.clone(), spec, facts, session)
+    PermissionGate::new(Policy {
+        zones: zones.clone(),
+        ..Policy::default()
+    })
+    .decide(call.clone(), spec, facts, session, None)
 }
 
 proptest! {

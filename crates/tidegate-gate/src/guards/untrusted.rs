@@ -22,7 +22,7 @@ const END: &str = "END_UNTRUSTED_CONTENT";
 const MARKER_CORE: &str = "UNTRUSTED_CONTENT";
 
 /// Names of tokens between `<` and `>`, also with `/` before them; compared without case.
-const ANGLE_NAMES: [&str; 29] = [
+const ANGLE_NAMES: [&str; 71] = [
     "s",
     "bos",
     "eos",
@@ -52,6 +52,68 @@ const ANGLE_NAMES: [&str; 29] = [
     "end_of_utterance",
     "fim_prefix",
     "fim_suffix",
+    "bos_token",
+    "eos_token",
+    "pad_token",
+    "unk_token",
+    "eod",
+    "eot",
+    "escape",
+    "fim_middle",
+    "fim_pad",
+    "fim-prefix",
+    "fim-suffix",
+    "fim-middle",
+    "fim-pad",
+    "file_sep",
+    "repo_name",
+    "reponame",
+    "gh_stars",
+    "issue_start",
+    "issue_comment",
+    "issue_closed",
+    "toolcall",
+    "tool▁call",
+    "tool▁calls",
+    "available_tools",
+    "function_call",
+    "function_response",
+    "arg_key",
+    "arg_value",
+    "minimax:tool_call",
+    "seed:think",
+    "seed:tool_call",
+    "longcat_tool_call",
+    "start_function_call",
+    "end_function_call",
+    "start_function_declaration",
+    "end_function_declaration",
+    "start_function_response",
+    "end_function_response",
+    "end_of_image",
+    "start_of_audio",
+    "end_of_audio",
+    "untrusted_content",
+];
+
+/// The same, compared with case: in small letters they are tags of any page.
+const ANGLE_NAMES_EXACT: [&str; 4] = ["PRE", "SUF", "MID", "EOT"];
+
+/// Names of roles and of ends that stand between bars. Where blanks stand beside the bars too, only these and names
+/// with an underscore are tokens: `a <| b |> c` is an expression.
+const BAR_NAMES: [&str; 12] = [
+    "system",
+    "user",
+    "assistant",
+    "tool",
+    "developer",
+    "endoftext",
+    "end",
+    "start",
+    "message",
+    "channel",
+    "call",
+    "return",
 ];
 
 /// Names that open a call and take a value: `<function=name>`, `<invoke name="…">`.
@@ -65,7 +127,7 @@ const ANGLE_OPENERS: [&str; 6] = [
 ];
 
 /// Names of tokens between `[` and `]`, also with `/` before them; compared without case.
-const SQUARE_NAMES: [&str; 10] = [
+const SQUARE_NAMES: [&str; 11] = [
     "inst",
     "sys",
     "system_prompt",
@@ -75,11 +137,27 @@ const SQUARE_NAMES: [&str; 10] = [
     "tool_calls",
     "tool_content",
     "gmask",
-    "think",
+    "smask",
+    "model_settings",
 ];
 
 /// The same, compared with case: in small letters they are words of any manual.
-const SQUARE_NAMES_EXACT: [&str; 5] = ["ARGS", "CALL_ID", "MASK", "CLS", "SEP"];
+const SQUARE_NAMES_EXACT: [&str; 14] = [
+    "ARGS",
+    "BOS",
+    "CALL_ID",
+    "CLS",
+    "EOS",
+    "IMG",
+    "IMG_BREAK",
+    "IMG_END",
+    "MASK",
+    "MIDDLE",
+    "PREFIX",
+    "SEP",
+    "SUFFIX",
+    "THINK",
+];
 
 /// The text without control tokens and with our own call markup defused. The same text again when it is put
 /// through a second time.
@@ -103,6 +181,27 @@ pub fn wrap(text: &str, source: &str, boundary_id: &str) -> String {
         escape_source(source),
         neutralise(text)
     )
+}
+
+/// The text, with the end of its wrapping where it begins with a wrapping's beginning and was cut before its end.
+pub fn closed(mut text: String) -> String {
+    let Some(rest) = text.strip_prefix("<<<").and_then(|rest| rest.strip_prefix(BEGIN)) else {
+        return text;
+    };
+    let id = rest
+        .strip_prefix(" id=\"")
+        .and_then(|rest| rest.split('"').next());
+    let end = format!("\n<<<{END} id=\"{}\">>>", id.unwrap_or_default());
+    if !text.ends_with(&end) {
+        // The cut may have left a part of the end.
+        let kept = (0..end.len()).rev().find(|length| {
+            end.get(..*length)
+                .is_some_and(|part| !part.is_empty() && text.ends_with(part))
+        });
+        text.truncate(text.len() - kept.unwrap_or(0));
+        text.push_str(&end);
+    }
+    text
 }
 
 /// A source as the value of an attribute, on one line.
@@ -254,12 +353,28 @@ impl Output {
         None
     }
 
-    /// `<|anything|>`.
+    /// `<|anything|>`, `<|family|anything>`, and with one bar `<|name>` or `<name|>`.
     fn general_form(&self) -> Option<usize> {
         let (inside, count) = self.between('<', GENERAL_CHARS_MAX + 2)?;
-        let name = inside.strip_prefix('|')?.strip_suffix('|')?;
-        let is_name = !name.trim().is_empty() && !name.contains('>');
-        is_name.then_some(count)
+        let is_word = |name: &str| {
+            name.chars().count() > 1
+                && name
+                    .chars()
+                    .all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '▁' | '"'))
+        };
+        let is_token = match (inside.strip_prefix('|'), inside.strip_suffix('|')) {
+            (Some(_), Some(_)) => inside
+                .strip_prefix('|')
+                .and_then(|rest| rest.strip_suffix('|'))
+                .is_some_and(is_between_bars),
+            (Some(rest), None) => match rest.split_once('|') {
+                Some((family, _)) => is_word(family),
+                None => is_word(rest),
+            },
+            (None, Some(rest)) => is_word(rest.trim_start_matches('/')),
+            (None, None) => false,
+        };
+        is_token.then_some(count)
     }
 
     /// `<name>`, `</name>`, `<<SYS>>`, and numbered spares.
@@ -271,7 +386,9 @@ impl Output {
         let name = inside.trim_matches([' ', '/']).to_ascii_lowercase();
         // `a < s > b` is no token.
         let is_tight = !inside.starts_with(' ') || name.len() > 1;
-        let is_known = ANGLE_NAMES.contains(&name.as_str()) || is_spare(&name);
+        let is_known = ANGLE_NAMES.contains(&name.as_str())
+            || ANGLE_NAMES_EXACT.contains(&inside.as_str())
+            || is_spare(&name);
         (is_known && is_tight).then_some(count)
     }
 
@@ -290,7 +407,8 @@ impl Output {
         let (inside, count) = self.between('[', NAME_CHARS_MAX)?;
         let name = inside.strip_prefix('/').unwrap_or(&inside);
         let is_known = SQUARE_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
-            || SQUARE_NAMES_EXACT.contains(&name);
+            || SQUARE_NAMES_EXACT.contains(&name)
+            || is_spare(&name.to_ascii_lowercase());
         is_known.then_some(count)
     }
 
@@ -326,11 +444,36 @@ impl Output {
     }
 }
 
-/// Spare tokens of vocabularies: `<unused12>`, `<extra_id_3>`, `<reserved_5>`.
+/// How spare tokens are called, before their numbers.
+const SPARES: [&str; 7] = [
+    "unused",
+    "unused_token_",
+    "extra_id_",
+    "reserved_",
+    "special_",
+    "control_",
+    "ctrl",
+];
+
+/// Whether what stands between two bars makes them a token.
+fn is_between_bars(inside: &str) -> bool {
+    let name = inside.trim();
+    if name.is_empty() || name.contains('>') {
+        return false;
+    }
+    let is_tight = name.len() == inside.len();
+    let is_one_word = !name.contains(char::is_whitespace);
+    is_tight
+        || (is_one_word && (name.contains('_') || BAR_NAMES.contains(&name.to_ascii_lowercase().as_str())))
+}
+
+/// Spare tokens of vocabularies: `<unused12>`, `<extra_id_3>`, `<reserved_5>`, and bytes: `<0x0A>`.
 fn is_spare(name: &str) -> bool {
-    ["unused", "extra_id_", "reserved_", "special_"]
-        .iter()
-        .any(|prefix| {
+    let is_byte = name
+        .strip_prefix("0x")
+        .is_some_and(|digits| digits.len() == 2 && digits.chars().all(|digit| digit.is_ascii_hexdigit()));
+    is_byte
+        || SPARES.iter().any(|prefix| {
             name.strip_prefix(prefix).is_some_and(|number| {
                 !number.is_empty() && number.chars().all(|digit| digit.is_ascii_digit())
             })

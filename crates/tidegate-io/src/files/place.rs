@@ -167,9 +167,12 @@ impl Place {
         &self.resolved
     }
 
-    /// The real path below its root, for people and models; `.` for the root itself.
+    /// The name by which it can be asked for again, for people and models: the real path below the first root,
+    /// from which relative paths are counted (`.` for that root itself), or the whole real path in another.
     pub fn requested_name(&self) -> String {
-        if self.relative.as_os_str().is_empty() {
+        if self.index != 0 {
+            self.resolved.real.display().to_string()
+        } else if self.relative.as_os_str().is_empty() {
             ".".to_owned()
         } else {
             self.relative.display().to_string()

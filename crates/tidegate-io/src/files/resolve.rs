@@ -102,9 +102,33 @@ impl Roots {
             Some(walked) => walked,
             // The kernel refuses absolute links even when they lead back inside, and says little about what
             // is missing; the walk tells these apart, and stands in where the kernel is too old.
-            None => walk::walk(self, index, &relative)?,
+            None => {
+                walk::walk(self, index, &relative).map_err(|fault| self.by_name(index, &relative, fault))?
+            }
         };
         self.place(walked)
+    }
+
+    /// What leads nowhere is taken by its name: one that would lead outside is told so, whatever is there now.
+    fn by_name(&self, index: usize, relative: &Path, fault: PathFault) -> PathFault {
+        let (PathFault::Missing, Some(root)) = (&fault, self.roots.get(index)) else {
+            return fault;
+        };
+        let mut named = root.real.clone();
+        for component in relative.components() {
+            match component {
+                Component::ParentDir => {
+                    named.pop();
+                }
+                Component::Normal(name) => named.push(name),
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            }
+        }
+        if self.split_real(&named).is_some() {
+            fault
+        } else {
+            PathFault::Outside
+        }
     }
 
     /// The same as a fact for the gate.
@@ -229,6 +253,23 @@ fn open_root(folder: &Path) -> std::io::Result<Root> {
         real,
         configured,
     })
+}
+
+/// The real path: links followed as far as the path exists, and the names that do not kept. For what the operator
+/// names; a zone need not exist yet.
+pub fn real_path_of(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.components().next_back()) {
+        (Some(parent), Some(Component::Normal(name))) => real_path_of(parent).join(name),
+        (Some(parent), Some(Component::ParentDir)) => {
+            let mut around = real_path_of(parent);
+            around.pop();
+            around
+        }
+        (Some(_) | None, _) => path.to_owned(),
+    }
 }
 
 fn open_beneath(root: &OwnedFd, relative: &Path, more: OFlags) -> Result<OwnedFd, Errno> {

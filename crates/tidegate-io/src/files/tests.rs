@@ -256,7 +256,10 @@ fn a_second_root_is_reached_by_its_path_and_by_links() -> Outcome {
     ] {
         let place = roots.resolve(&asked).map_err(|fault| format!("{fault:?}"))?;
         assert_eq!(place.resolved().real, world.at("out/secret.txt"));
-        assert_eq!(place.requested_name(), "secret.txt");
+        assert_eq!(
+            place.requested_name(),
+            world.at("out/secret.txt").display().to_string()
+        );
     }
     assert!(matches!(Roots::open(&[]), Err(RootError::None)));
     let problem = Roots::open(&[world.at("nowhere")]).expect_err("it is not there");
@@ -467,4 +470,19 @@ fn private_files_and_folders_are_for_the_owner_alone() -> Outcome {
     assert_eq!(std::fs::read_dir(&folder)?.count(), 1);
     assert!(write_private(Path::new("/"), b"").is_err());
     Ok(())
+}
+
+#[test]
+fn a_name_that_leads_outside_is_outside_whether_or_not_something_is_on_the_way() {
+    let world = World::new();
+    for requested in ["missing/../../out/x", "missing/../../../etc/passwd", "../nothing"] {
+        assert!(
+            matches!(world.roots.resolve(requested), Err(PathFault::Outside)),
+            "{requested}"
+        );
+    }
+    assert!(matches!(
+        world.roots.resolve("missing/../also-missing/x"),
+        Err(PathFault::Missing) | Ok(_)
+    ));
 }

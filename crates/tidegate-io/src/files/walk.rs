@@ -20,7 +20,7 @@ use tidegate_gate::PathFault;
 use super::resolve::{COMPONENTS_MAX, Roots, kind_of, unreadable};
 
 /// The most links followed for one path; the kernel's own bound is the same.
-const LINKS_MAX: usize = 40;
+pub(super) const LINKS_MAX: usize = 40;
 
 /// Where a walk ended.
 #[derive(Debug)]
@@ -43,8 +43,11 @@ pub(super) enum Walked {
     },
 }
 
-enum Step {
+/// One step of a path.
+pub(super) enum Step {
+    /// Into something of that name.
     Down(OsString),
+    /// To the folder around.
     Up,
 }
 
@@ -129,7 +132,7 @@ pub(super) fn open_subfolder(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, 
     )
 }
 
-fn open_itself(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+pub(super) fn open_itself(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     openat(
         folder,
         name,
@@ -138,7 +141,7 @@ fn open_itself(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     )
 }
 
-fn target_of(link: &OwnedFd) -> Result<PathBuf, PathFault> {
+pub(super) fn target_of(link: &OwnedFd) -> Result<PathBuf, PathFault> {
     let text = readlinkat(link, "", Vec::new()).map_err(unreadable)?;
     Ok(PathBuf::from(OsString::from_vec(text.into_bytes())))
 }
@@ -161,7 +164,7 @@ fn names_to_come(first: OsString, rest: VecDeque<Step>) -> Result<Vec<OsString>,
     std::iter::once(Ok(first)).chain(rest).collect()
 }
 
-fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> {
+pub(super) fn steps(path: &Path) -> impl DoubleEndedIterator<Item = Step> {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(Step::Down(name.to_owned())),
         Component::ParentDir => Some(Step::Up),

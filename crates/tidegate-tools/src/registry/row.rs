@@ -162,6 +162,13 @@ fn template(raw: &RawRow, mode: ToolMode) -> Result<Template, String> {
         | ToolMode::Calculate
         | ToolMode::CurrentTime
         | ToolMode::StudyPlan
+        | ToolMode::PageTitle
+        | ToolMode::Shell
+        | ToolMode::Sandbox
+        | ToolMode::GitRead
+        | ToolMode::GitClone
+        | ToolMode::GitCommit
+        | ToolMode::GitPush
         | ToolMode::LastOutput
         | ToolMode::Introspect => {
             only(mode, &[command, dash_ok, url, headers, body])?;

@@ -44,6 +44,15 @@ fn the_rows_that_come_with_the_program() {
             "describe_capabilities",
             "current_time",
             "get_study_plan",
+            "execute_shell",
+            "run_sandboxed",
+            "git_status",
+            "git_diff",
+            "git_log",
+            "git_commit",
+            "git_clone",
+            "git_push",
+            "get_page_title",
         ]
     );
     for row in registry.rows() {
@@ -110,6 +119,15 @@ effect = \"network\"
             "last_output",
             "describe_capabilities",
             "current_time",
+            "execute_shell",
+            "run_sandboxed",
+            "git_status",
+            "git_diff",
+            "git_log",
+            "git_commit",
+            "git_clone",
+            "git_push",
+            "get_page_title",
             "greet"
         ]
     );
@@ -157,7 +175,7 @@ fn mistakes_name_line_and_fix() {
         ("[[tool]]\ndescription = \"x\"".to_owned(), 1, "name"),
         (greet("command =", "comand ="), 6, "did you mean `command`"),
         (greet("required =", "mandatory ="), 13, "no key of a parameter"),
-        (greet("mode = \"command\"", "mode = \"shell\""), 5, "shell"),
+        (greet("mode = \"command\"", "mode = \"magic\""), 5, "shell"),
         (greet("mode = \"command\"\n", ""), 2, "`mode` is missing"),
         (greet("greet", "gre et"), 2, "A-Z a-z 0-9"),
         (greet("greet", "read_text"), 2, "`extends = true`"),

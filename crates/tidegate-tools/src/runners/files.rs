@@ -53,6 +53,7 @@ impl Job {
         let facts = Facts {
             paths: vec![fact],
             write_bytes,
+            ..Facts::default()
         };
         if let Some(denial) = floors::check(&self.call, &self.spec, &facts, &self.files.zones) {
             return Err(ToolResult::Refused {
@@ -68,7 +69,7 @@ impl Job {
             ),
             PathFault::Outside => ToolResult::Refused {
                 floor: "containment".to_owned(),
-                reason: "the path leads outside the knowledge bank.".to_owned(),
+                reason: "the path leads outside the folders that may be used.".to_owned(),
             },
             PathFault::Unreadable(why) => ToolResult::failed(
                 FailureCode::PermissionDenied,

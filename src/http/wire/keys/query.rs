@@ -73,7 +73,7 @@ impl QueryForm for Page {
 }
 
 /// Digits alone: no sign, no blank.
-fn number(text: &str) -> Option<u32> {
+pub(in crate::http) fn number(text: &str) -> Option<u32> {
     text.bytes()
         .all(|byte| byte.is_ascii_digit())
         .then(|| text.parse().ok())?

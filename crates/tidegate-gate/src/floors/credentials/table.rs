@@ -20,68 +20,130 @@ impl Judgement {
 }
 
 /// Folders, wherever they stand in a path; several names follow each other.
-const FOLDERS: [&[&str]; 27] = [
+const FOLDERS: [&[&str]; 79] = [
     &[".ssh"],
     &[".gnupg"],
     &[".aws"],
     &[".azure"],
     &[".kube"],
     &[".oci"],
+    &[".aliyun"],
+    &[".bluemix"],
+    &[".databricks"],
+    &[".fly"],
+    &[".linode-cli"],
+    &[".ngrok2"],
+    &[".snowflake"],
+    &[".terraform.d"],
+    &[".vault"],
     &[".password-store"],
+    &[".lpass"],
+    &[".pki"],
+    &[".secrets"],
     &[".config", "gcloud"],
     &[".config", "gh"],
+    &[".config", "glab-cli"],
+    &[".config", "hub"],
     &[".config", "op"],
+    &[".config", "1password"],
+    &[".config", "bitwarden"],
+    &[".config", "bitwarden cli"],
+    &[".config", "doctl"],
+    &[".config", "hcloud"],
+    &[".config", "flyctl"],
+    &[".config", "ngrok"],
+    &[".config", "rclone"],
+    &[".config", "sops"],
+    &[".config", "age"],
+    &[".config", "keepassxc"],
+    &[".config", "solana"],
+    &[".config", "configstore"],
+    &[".config", "github-copilot"],
     &[".config", "google-chrome"],
     &[".config", "chromium"],
     &[".config", "bravesoftware"],
     &[".config", "microsoft-edge"],
+    &[".config", "vivaldi"],
+    &[".config", "opera"],
+    &[".config", "git", "credentials"],
+    &[".config", "pip", "pip.conf"],
+    &[".config", "containers", "auth.json"],
     &[".mozilla"],
     &[".thunderbird"],
     &[".local", "share", "keyrings"],
+    &[".local", "share", "kwalletd"],
+    &[".gnome2", "keyrings"],
     &["library", "keychains"],
+    &["library", "application support", "google", "chrome"],
+    &["library", "application support", "firefox"],
     &["appdata", "roaming", "mozilla"],
+    &["appdata", "local", "google", "chrome"],
     &[".bitcoin"],
+    &[".litecoin"],
+    &[".dogecoin"],
+    &[".zcash"],
     &[".ethereum"],
     &[".electrum"],
     &[".monero"],
     &[".docker", "config.json"],
     &[".cargo", "credentials"],
     &[".gem", "credentials"],
+    &[".m2", "settings.xml"],
+    &[".gradle", "gradle.properties"],
+    &[".composer", "auth.json"],
+    &[".kaggle", "kaggle.json"],
+    &["huggingface", "token"],
+    &["run", "secrets"],
+    &["etc", "ssl", "private"],
     &["etc", "shadow"],
+    &["etc", "shadow-"],
+    &["etc", "gshadow"],
+    &["etc", "gshadow-"],
+    &["etc", "security", "opasswd"],
 ];
 
+/// What `/proc` shows of a process that may hold its secrets.
+const PROCESS_FILES: [&str; 8] = ["environ", "mem", "maps", "fd", "root", "cwd", "cmdline", "task"];
+
 /// Whole names.
-const NAMES: [&str; 62] = [
+const NAMES: [&str; 91] = [
     ".envrc",
     ".netrc",
     "_netrc",
     ".npmrc",
+    ".yarnrc",
     ".yarnrc.yml",
     ".pypirc",
     ".git-credentials",
     ".gitconfig",
     ".pgpass",
+    "pgpass.conf",
     ".my.cnf",
     ".mylogin.cnf",
     ".s3cfg",
     ".boto",
+    ".rclone.conf",
+    "rclone.conf",
+    ".passwd-s3fs",
+    ".smbcredentials",
+    ".authinfo",
+    ".msmtprc",
+    ".fetchmailrc",
+    ".mbsyncrc",
+    ".offlineimaprc",
+    ".xauthority",
+    ".erlang.cookie",
+    ".p4tickets",
     ".dockercfg",
     ".dockerconfigjson",
     ".htpasswd",
+    "htpasswd",
     ".vault-token",
     ".vault_pass",
+    ".vault-password",
     ".terraformrc",
     ".rediscli_auth",
-    ".bash_history",
-    ".zsh_history",
-    ".sh_history",
-    ".history",
-    ".python_history",
-    ".node_repl_history",
-    ".psql_history",
-    ".mysql_history",
-    ".sqlite_history",
-    ".rediscli_history",
+    ".dbshell",
     "fish_history",
     "config.txt",
     "configb.txt",
@@ -92,37 +154,83 @@ const NAMES: [&str; 62] = [
     "credentials.xml",
     "credentials.csv",
     "credentials.txt",
+    "credentials.ini",
+    "credentials.db",
     "credentials.tfrc.json",
     "client_secret.json",
     "application_default_credentials.json",
-    "service-account.json",
-    "service_account.json",
-    "serviceaccount.json",
-    "serviceaccountkey.json",
+    "access_tokens.db",
+    "kaggle.json",
+    "kubeconfig",
     "token.json",
     "tokens.json",
+    "token.txt",
+    "tokens.txt",
     "secrets.json",
     "secrets.toml",
     "secrets.yml",
     "secrets.yaml",
+    "secrets.env",
+    "secrets.txt",
+    "secret.txt",
+    "secret.json",
+    "secret.yml",
+    "secret.yaml",
+    "secret.toml",
     "password.txt",
     "passwords.txt",
     "passwords.csv",
+    "passwd.txt",
     "wallet.dat",
+    "wallet.json",
     "terraform.tfstate",
     "key3.db",
     "key4.db",
     "logins.json",
     "login data",
+    "cookies.sqlite",
+    "login.keychain",
+    "login.keychain-db",
+    "master.passwd",
+    "krb5.keytab",
+    "ssh_host_rsa_key",
+    "ssh_host_ecdsa_key",
+    "ssh_host_ed25519_key",
+    "vault-password.txt",
+    ".secret",
 ];
 
 /// Extensions.
-const EXTENSIONS: [&str; 13] = [
-    "pem", "key", "rsa", "p12", "pfx", "jks", "keystore", "ppk", "kdb", "kdbx", "env", "tfstate", "agekey",
+const EXTENSIONS: [&str; 22] = [
+    "pem",
+    "key",
+    "rsa",
+    "p12",
+    "pkcs12",
+    "pfx",
+    "p8",
+    "jks",
+    "jceks",
+    "bks",
+    "keystore",
+    "keytab",
+    "ppk",
+    "kdb",
+    "kdbx",
+    "env",
+    "tfstate",
+    "agekey",
+    "kubeconfig",
+    "ovpn",
+    "keychain",
+    "htpasswd",
 ];
 
-/// The names under which OpenSSH keeps private keys; a suffix after a separator is a copy.
-const KEY_FILES: [&str; 4] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"];
+/// The names under which OpenSSH keeps private keys; what follows a separator or a digit is a copy.
+const KEY_FILES: [&str; 5] = ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss"];
+
+/// Files of keys of a service's own account, told by a part of their names without its separators.
+const ACCOUNT_KEYS: [&str; 2] = ["serviceaccount", "adminsdk"];
 
 /// Words that make a name secret wherever they stand in it.
 const WORDS: [&str; 4] = ["_key", "_secret", "_token", "_password"];
@@ -140,17 +248,24 @@ const SOURCE: [&str; 40] = [
 /// Prose; a plural in its name speaks about such things.
 const PROSE: [&str; 4] = ["adoc", "md", "org", "rst"];
 
-/// Whether any folder on the way, or the path itself, is one of [`FOLDERS`].
+/// Whether any folder on the way, or the path itself, is one of [`FOLDERS`] or shows a process.
 pub(super) fn judge_folders(components: &[Spellings]) -> Judgement {
-    let is_there = FOLDERS.iter().any(|folder| {
-        components.windows(folder.len()).any(|window| {
+    let follow = |names: &[&str]| {
+        components.windows(names.len()).any(|window| {
             window
                 .iter()
-                .zip(*folder)
-                .all(|(component, name)| component.all().any(|spelling| spelling == *name))
+                .zip(names)
+                .all(|(component, name)| component.is(name))
         })
+    };
+    let is_process = components.windows(3).any(|window| {
+        let [proc, which, file] = window else { return false };
+        let is_one = which.all().any(|name| {
+            matches!(name, "self" | "thread-self" | "*") || name.bytes().all(|digit| digit.is_ascii_digit())
+        });
+        proc.is("proc") && is_one && PROCESS_FILES.iter().any(|name| file.is(name))
     });
-    if is_there {
+    if is_process || FOLDERS.iter().any(|folder| follow(folder)) {
         Judgement::Secret
     } else {
         Judgement::Harmless
@@ -168,21 +283,56 @@ pub(super) fn judge(components: &[Spellings]) -> Judgement {
 
 fn judge_name(name: &str) -> Judgement {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let is_secret = || {
+        NAMES.contains(&name)
+            || EXTENSIONS.contains(&extension)
+            || is_environment(name)
+            || is_history(name)
+            || is_account_key(name, extension)
+            || (!SOURCE.contains(&extension) && WORDS.iter().any(|word| holds_word(name, word, extension)))
+    };
     if EXAMPLES.contains(&name) {
         Judgement::Harmless
-    } else if NAMES.contains(&name) || EXTENSIONS.contains(&extension) || is_environment(name) {
-        Judgement::Secret
-    } else if let Some(rest) = KEY_FILES.iter().find_map(|file| name.strip_prefix(file)) {
-        match rest {
-            ".pub" | "_sk.pub" => Judgement::Public,
-            rest if rest.starts_with(char::is_alphanumeric) => Judgement::Harmless,
-            _ => Judgement::Secret,
-        }
-    } else if !SOURCE.contains(&extension) && WORDS.iter().any(|word| holds_word(name, word, extension)) {
-        Judgement::Secret
     } else {
-        Judgement::Harmless
+        match judge_key_file(name) {
+            Judgement::Harmless if is_secret() => Judgement::Secret,
+            judgement @ (Judgement::Harmless | Judgement::Public | Judgement::Secret) => judgement,
+        }
     }
+}
+
+/// `id_rsa` by itself, as a copy (`id_rsa.old`, `id_rsa2`) or with a word before it (`work_id_rsa`); `.pub` is the
+/// public half.
+fn judge_key_file(name: &str) -> Judgement {
+    let found = KEY_FILES.iter().find_map(|file| {
+        let (before, rest) = name.split_once(file)?;
+        let stands_apart = before.is_empty() || before.ends_with(['_', '-', '.']);
+        (stands_apart && !rest.starts_with(char::is_alphabetic)).then_some(rest)
+    });
+    match found {
+        Some(rest)
+            if rest
+                .rsplit_once('.')
+                .is_some_and(|(_, extension)| extension == "pub") =>
+        {
+            Judgement::Public
+        }
+        Some(_) => Judgement::Secret,
+        None => Judgement::Harmless,
+    }
+}
+
+/// What was typed, passwords on command lines among it: `.bash_history`, `.psql_history`, `.zhistory`.
+fn is_history(name: &str) -> bool {
+    name.starts_with('.') && name.ends_with("history")
+}
+
+fn is_account_key(name: &str, extension: &str) -> bool {
+    let letters: String = name
+        .chars()
+        .filter(|letter| !matches!(letter, '-' | '_'))
+        .collect();
+    extension == "json" && ACCOUNT_KEYS.iter().any(|part| letters.contains(part))
 }
 
 /// `.env` and its variants: `.env.local`, `.env-production`, `.env_1`; not `.envoy`.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::{fact, inside};
 
-const CREDENTIALS: [&str; 79] = [
+const CREDENTIALS: [&str; 112] = [
     ".env",
     "a/.env",
     ".ENV",
@@ -81,6 +81,39 @@ const CREDENTIALS: [&str; 79] = [
     "sub/Config.TXT",
     "configb.txt",
     "config.txt.bak",
+    "HEAD:.env",
+    "id_rsa2",
+    "work_id_rsa",
+    "backup-id_ed25519.old",
+    ".config/rclone/rclone.conf",
+    ".config/git/credentials",
+    ".m2/settings.xml",
+    ".terraform.d/credentials.tfrc.json",
+    ".cache/huggingface/token",
+    ".psql_history",
+    ".zhistory",
+    ".irb_history",
+    "my-service-account-prod.json",
+    "x-firebase-adminsdk-1.json",
+    "proc/self/environ",
+    "proc/1/mem",
+    "run/secrets/db",
+    "etc/shadow",
+    "etc/shadow-",
+    "etc/gshadow",
+    "tls/private.p8",
+    "host.keytab",
+    "client.ovpn",
+    "prod.kubeconfig",
+    ".pgpass",
+    ".my.cnf",
+    ".authinfo",
+    ".htpasswd",
+    ".ssh.bak/config",
+    ".electrum/wallets/x",
+    "secrets.yml",
+    ".local/share/keyrings/login.keyring",
+    "Library/Keychains/login.keychain-db",
 ];
 
 fn zones() -> Zones {

@@ -2,14 +2,15 @@
 
 use base64::{
     Engine,
-    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
+    engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD},
 };
 use unicode_normalization::UnicodeNormalization;
 
 /// Values of fewer characters are not masked at all.
 const CHARS_MIN: usize = 4;
 
-/// Values of fewer characters are masked as they are, in no other form and no other case.
+/// Values of fewer characters are masked as they are, in no other form and no other case; where they are words or
+/// numbers, only where they stand apart.
 const LONG_CHARS_MIN: usize = 8;
 
 /// Values that stand where a secret is not needed. Compared without case.
@@ -40,30 +41,101 @@ const PLACEHOLDERS: [&str; 24] = [
     "no-key-required",
 ];
 
-/// Adds every form of `value` to the needles.
-pub(super) fn add(value: &str, long: &mut Vec<Vec<u8>>, short: &mut Vec<Vec<u8>>) {
+/// The shortest line of a value of several lines that counts by itself, in characters.
+const LINE_CHARS_MIN: usize = 16;
+
+/// Words before the credential in a header (RFC 7235 §2.1).
+const SCHEMES: [&str; 5] = ["bearer ", "basic ", "token ", "apikey ", "digest "];
+
+/// What is searched for.
+#[derive(Debug, Default)]
+pub(super) struct Needles {
+    /// Forms long enough to be told from words.
+    pub(super) long: Vec<Vec<u8>>,
+    /// Short values that are no words.
+    pub(super) short: Vec<Vec<u8>>,
+    /// Short values of letters or of digits alone: they count only where they stand apart.
+    pub(super) words: Vec<Vec<u8>>,
+}
+
+/// Adds every form of `value`, and of the credentials that are a part of it.
+pub(super) fn add(value: &str, needles: &mut Needles) {
     let value = value.trim();
+    add_one(value, needles);
+    for part in parts(value) {
+        add_one(&part, needles);
+    }
+}
+
+/// The credential of a header's value, the password of an address, the lines of a key.
+fn parts(value: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    for scheme in SCHEMES {
+        let (Some(word), Some(rest)) = (value.get(..scheme.len()), value.get(scheme.len()..)) else {
+            continue;
+        };
+        if word.eq_ignore_ascii_case(scheme) {
+            let rest = rest.trim();
+            parts.push(rest.to_owned());
+            if let Some(pair) = STANDARD
+                .decode(rest)
+                .ok()
+                .and_then(|bytes| String::from_utf8(bytes).ok())
+            {
+                parts.extend(pair.split_once(':').map(|(_, password)| password.to_owned()));
+            }
+        }
+    }
+    if let Some((_, rest)) = value.split_once("://") {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        parts.extend(
+            user.and_then(|user| user.split_once(':'))
+                .map(|(_, password)| password.to_owned()),
+        );
+    }
+    let lines = value.lines().map(str::trim).filter(|line| {
+        value.contains('\n') && line.chars().count() >= LINE_CHARS_MIN && !line.starts_with("-----")
+    });
+    parts.extend(lines.map(str::to_owned));
+    parts
+}
+
+fn add_one(value: &str, needles: &mut Needles) {
     let count = value.chars().count();
     if count < CHARS_MIN || is_placeholder(value) {
         return;
     }
     if count < LONG_CHARS_MIN {
-        add_new(short, value.as_bytes().to_vec());
+        let could_be_word =
+            value.chars().all(char::is_alphabetic) || value.chars().all(|letter| letter.is_ascii_digit());
+        let list = if could_be_word {
+            &mut needles.words
+        } else {
+            &mut needles.short
+        };
+        add_new(list, value.as_bytes().to_vec());
         return;
     }
-    let spellings = [
+    let long = &mut needles.long;
+    let spellings: [String; 7] = [
         value.to_owned(),
         value.nfc().collect(),
         value.nfd().collect(),
+        value.nfkc().collect(),
         value.replace("\r\n", "\n"),
         value.replace("\r\n", "\n").replace('\n', "\r\n"),
+        value.replace(['\r', '\n'], ""),
     ];
-    for spelling in spellings {
+    for (index, spelling) in spellings.iter().enumerate() {
+        if spellings.iter().position(|other| other == spelling) != Some(index) {
+            continue;
+        }
         let forms = [
-            json_escaped(&spelling, false),
-            json_escaped(&spelling, true),
-            percent_encoded(&spelling, "%20"),
-            percent_encoded(&spelling, "+"),
+            json_escaped(spelling, false),
+            json_escaped(spelling, true),
+            percent_encoded(spelling, "%20"),
+            percent_encoded(spelling, "+"),
             hexadecimal(spelling.as_bytes(), ""),
             hexadecimal(spelling.as_bytes(), " "),
             hexadecimal(spelling.as_bytes(), ":"),
@@ -71,10 +143,11 @@ pub(super) fn add(value: &str, long: &mut Vec<Vec<u8>>, short: &mut Vec<Vec<u8>>
         for form in forms {
             add_new(long, form.into_bytes());
         }
+        add_new(long, spelling.chars().rev().collect::<String>().into_bytes());
         for aligned in base64_forms(spelling.as_bytes()) {
             add_new(long, aligned.into_bytes());
         }
-        add_new(long, spelling.into_bytes());
+        add_new(long, spelling.clone().into_bytes());
     }
 }
 

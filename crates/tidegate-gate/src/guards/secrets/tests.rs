@@ -92,7 +92,8 @@ fn overlapping_values_leave_no_tail() {
             "[redacted]",
         ),
         (&["abcabc"], "abcabcabcabc", "[redacted]"),
-        (&["abab"], "xababab", "x[redacted]"),
+        (&["abab"], "x ababab", "x [redacted]"),
+        (&["ab4b"], "xab4b4b", "x[redacted]4b"),
         (&["redacted"], "[redacted]", "[[redacted]]"),
     ] {
         assert_eq!(redactor(secrets).redact(text), expected, "{secrets:?}");
@@ -105,8 +106,9 @@ fn values_that_would_mangle_text_are_left_out() {
     let redactor = redactor(&["", "   ", "a", "abc", "none", "CHANGEME", "test", "xxxxxxxx"]);
     assert_eq!(redactor.redact(text), text);
     assert_eq!(
-        super::tests::redactor(&["hunt"]).redact("Hunt hunter hunt"),
-        "Hunt [redacted]er [redacted]"
+        super::tests::redactor(&["hunt", "1234", "pa55w"])
+            .redact("Hunt hunter hunt_x 91234 a1234 1234,pa55word {\\n1234}"),
+        "Hunt hunter [redacted]_x 91234 a1234 [redacted],[redacted]ord {\\n[redacted]}"
     );
 }
 
@@ -157,20 +159,180 @@ fn a_long_text_of_finds_is_one_mask() {
     assert_eq!(redactor.redact(&text), MASK);
 }
 
+#[test]
+fn escapes_are_undone_before_text_is_searched() {
+    let redactor = redactor(&["sk-inv-9fQ2xLm7RtYb4KpZ", "p@ss w/rd+%&=1234"]);
+    for text in [
+        "sk%2dinv-9fQ2xLm7RtYb4KpZ",
+        "%73%6b%2D%69nv-9fQ2xLm7RtYb4KpZ",
+        "sk%252Dinv-9fQ2xLm7RtYb4KpZ",
+        r"sk\u002dinv-9fQ2xLm7RtYb4KpZ",
+        r"sk\x2dinv-9fQ2xLm7RtYb4KpZ",
+        r"sk\\u002dinv-9fQ2xLm7RtYb4KpZ",
+        "&#115;k&#x2d;inv-9fQ2xLm7RtYb4KpZ",
+        "sk-inv-9fQ2x\nLm7RtYb4KpZ",
+        "sk-inv-9fQ2x\\nLm7RtYb4KpZ",
+        "c2staW52LTlmUTJ4\r\nTG03UnRZYjRLcF",
+        "sk-inv-9f\u{200b}Q2xLm7RtYb4KpZ",
+        "ｓｋ-inv-９fQ2xLm7RtYb4KpZ",
+        "p@ss%20w/rd+%25&amp;=1234",
+    ] {
+        let shown = redactor.redact(&format!("<{text}>")).into_owned();
+        assert_eq!(shown, "<[redacted]>", "{text}");
+    }
+    let innocent = "100% & more \\ %zz &#; \\u12 &unknown; \u{200b}ü";
+    assert_eq!(redactor.redact(innocent), innocent);
+}
+
+#[test]
+fn credentials_that_are_a_part_of_a_value_are_masked_alone() {
+    let redactor = redactor(&[
+        "postgres://user:dB-pass-77@h.test/db",
+        "Bearer abcdef-123456",
+        "Basic dXNlcjpvcGVuLXNlc2FtZS05",
+        "-----BEGIN X KEY-----\nMIIBinventedline1invented\nshort\n-----END X KEY-----",
+    ]);
+    for text in [
+        "dB-pass-77",
+        "abcdef-123456",
+        "open-sesame-9",
+        "MIIBinventedline1invented",
+    ] {
+        assert_eq!(redactor.redact(text), MASK, "{text}");
+    }
+    assert_eq!(redactor.redact("user h.test short"), "user h.test short");
+}
+
+#[test]
+fn values_can_be_added_and_none_is_forgotten() {
+    let redactor = Arc::new(redactor(&["first-value-1"]));
+    let mut stream = Stream::new(Arc::clone(&redactor));
+    assert_eq!(redactor.redact("second-value-2"), "second-value-2");
+    redactor
+        .register([Secret::new("second-value-2")])
+        .expect("it can be added");
+    redactor
+        .register([Secret::new("second-value-2")])
+        .expect("it can be added again");
+    assert_eq!(
+        redactor.redact("first-value-1 second-value-2"),
+        "[redacted] [redacted]"
+    );
+    assert_eq!(stream.push("second-value-2 "), "[redacted] ");
+    assert_eq!(redactor.values().len(), 2);
+}
+
+#[test]
+fn json_is_masked_in_names_and_values() {
+    let mut value =
+        serde_json::json!({ "made-up-value-1": ["x made-up-value-1", 1, null, { "k": "made-up-value-1" }] });
+    redactor(&["made-up-value-1"]).redact_json(&mut value);
+    assert_eq!(
+        value,
+        serde_json::json!({ MASK: ["x [redacted]", 1, null, { "k": MASK }] })
+    );
+}
+
+/// What comes out of a stream that the text goes through in pieces of these sizes, in turn.
+fn streamed(redactor: &Arc<Redactor>, text: &str, sizes: &[usize]) -> String {
+    let mut stream = Stream::new(Arc::clone(redactor));
+    let letters: Vec<char> = text.chars().collect();
+    let (mut at, mut shown) = (0, String::new());
+    for size in sizes.iter().cycle() {
+        if at >= letters.len() {
+            break;
+        }
+        let end = (at + (*size).max(1)).min(letters.len());
+        shown += &stream.push(&letters[at..end].iter().collect::<String>());
+        at = end;
+    }
+    shown + &stream.finish()
+}
+
+#[test]
+fn a_stream_gives_what_the_whole_gives() {
+    let redactor = Arc::new(redactor(&[
+        "AAAABBBB1",
+        "BBBB1CCCC",
+        "abab",
+        "p@ss w/rd+%&=1234",
+        "1234",
+        "aaaaaaab",
+    ]));
+    let letters = "aB3dE6gH9jK2mN5pQ8rS1tU4vW7xY0zA";
+    for text in [
+        "x AAAABBBB1CCCC y".to_owned(),
+        "AAAABBBB1BBBB1CCCC".to_owned(),
+        "AAAABBBBAAAABBBB1".to_owned(),
+        "ababab abab_ xabab ababx".to_owned(),
+        "p%40ss w/rd+%25&amp;=1234 100%".to_owned(),
+        format!("key sk-{letters}, and xsk-{letters} and sk-learn-and-more-words-here."),
+        format!("AKIA1234567890ABCDEF eyJ{letters}.eyJ{letters}.{letters}"),
+        "a -----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY----- b ----- c".to_owned(),
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----".to_owned(),
+        format!(
+            "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY----- end",
+            "MIIB".repeat(5_000)
+        ),
+        format!("sk-{} end", "a1".repeat(9_000)),
+        "1234 12345 1234".to_owned(),
+        "aaaaaaaaaaaaab".to_owned(),
+        "ünïcödé AAAA\u{200b}BBBB1 ü".to_owned(),
+    ] {
+        let whole = redactor.redact(&text).into_owned();
+        for sizes in [&[1][..], &[2], &[3, 1], &[7], &[1000]] {
+            assert_eq!(
+                streamed(&redactor, &text, sizes),
+                whole,
+                "{sizes:?} {}",
+                &text[..40.min(text.len())]
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stream_holds_back_no_more_than_it_must() {
+    let redactor = Arc::new(redactor(&["secret-value-1"]));
+    let mut stream = Stream::new(redactor);
+    assert_eq!(stream.push("Hello wor"), "Hello wor");
+    assert_eq!(stream.push("ld, se"), "ld, ");
+    assert_eq!(stream.push("ven "), "seven ");
+    assert_eq!(stream.push("secret-value-"), "");
+    assert_eq!(stream.push("1."), "[redacted].");
+    assert_eq!(stream.push("s"), "");
+    assert_eq!(stream.finish(), "s");
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     #[test]
     fn no_secret_survives_in_any_text(
-        first in "[a-d]{5,9}", second in "[a-d]{5,9}", text in "[a-d \u{e9}]{0,60}", at in 0usize..60,
+        first in "[a-d]{4,8}[0-2]", second in "[0-2][a-d]{4,8}", text in "[a-d0-2 \u{e9}]{0,60}", at in 0usize..60,
+        sizes in prop::collection::vec(1usize..6, 1..5),
     ) {
-        prop_assume!(first.chars().any(|letter| !first.starts_with(letter)));
-        prop_assume!(second.chars().any(|letter| !second.starts_with(letter)));
         let mut text: Vec<char> = text.chars().collect();
         let at = at.min(text.len());
         text.splice(at..at, first.chars().chain(second.chars()));
         let text: String = text.into_iter().collect();
-        let shown = redactor(&[&first, &second]).redact(&text).into_owned();
+        let redactor = Arc::new(redactor(&[&first, &second]));
+        let shown = redactor.redact(&text).into_owned();
         for piece in shown.split(MASK) {
             prop_assert!(!piece.contains(&first) && !piece.contains(&second), "{text} {shown}");
         }
+        prop_assert_eq!(streamed(&redactor, &text, &sizes), shown);
+    }
+
+    #[test]
+    fn a_stream_is_the_whole_for_any_pieces(
+        secrets in prop::collection::vec("[ab]{3,6}|[ab1]{4,10}|[ab%&/]{8,9}", 1..5),
+        text in r"([ab1]{0,9}|[ %&\\\n;-]|%61|&#98;|\\u0061|sk-[a1]{14,18}|\u{e9}){0,14}",
+        sizes in prop::collection::vec(1usize..9, 1..5),
+    ) {
+        let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
+        let redactor = Arc::new(redactor(&secrets));
+        let whole = redactor.redact(&text).into_owned();
+        prop_assert_eq!(streamed(&redactor, &text, &sizes), whole, "{:?} {:?}", secrets, text);
     }
 }

@@ -182,3 +182,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_wrapping_that_was_cut_is_closed_again() {
+    let whole = wrap("hello world", "h.test", "call_1");
+    for cut in BEGIN.len() + 20..=whole.len() {
+        let closed = closed(whole[..cut].to_owned());
+        assert!(
+            closed.ends_with("\n<<<END_UNTRUSTED_CONTENT id=\"call_1\">>>"),
+            "{closed}"
+        );
+        assert_eq!(closed.matches("END_UNTRUSTED_CONTENT").count(), 1, "{closed}");
+    }
+    assert_eq!(closed("plain".to_owned()), "plain");
+}

@@ -1,0 +1,4 @@
+//! The gate in the running daemon: what the worst model could do, and what broken input does to its parts.
+
+mod fuzz_seeds;
+mod worst_case;
