@@ -1,8 +1,8 @@
 //! What a line for the shell may do, decided before it runs and without running anything.
 //!
 //! A line is read once, by a reader that knows the whole grammar. Two walks over the tree answer two questions.
-//! [`readonly`] asks whether every part is on a list of what only looks, and makes the plan by which such a line
-//! runs without a shell. [`floor`] asks whether any part could be something that must never run, and rather sees
+//! `readonly` asks whether every part is on a list of what only looks, and makes the plan by which such a line
+//! runs without a shell. `floor` asks whether any part could be something that must never run, and rather sees
 //! too much than too little. What is neither needs somebody's leave.
 //!
 //! The files that a line names are only collected here: the gate judges them by what they really are, with the

@@ -17,7 +17,7 @@
 //! result as a [`Probe`]. Where none holds that is good enough, every run is refused with a sentence that says
 //! what to do.
 //!
-//! Bounds: `RLIMIT_*` hold each process, and the whole run is counted from outside ([`usage`]) as well, since
+//! Bounds: `RLIMIT_*` hold each process, and the whole run is counted from outside (`usage`) as well, since
 //! some limits do not hold the superuser. At the deadline, on any bound, and when the future is dropped, the
 //! whole group is killed; with it goes the process namespace, where there is one.
 

@@ -33,7 +33,7 @@ pub struct Outside {
 /// Whether and how programs may be run.
 #[derive(Debug, Clone)]
 pub enum Isolation {
-    /// In a sandbox of the machine, tried once, when first asked for or at [`crate::Tools::try_sandbox`].
+    /// In a sandbox of the machine, tried once, when first asked for or at [`crate::Tools::sandbox`].
     Sandbox {
         /// What the operator wants of it.
         options: sandbox::Options,

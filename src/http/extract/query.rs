@@ -29,6 +29,23 @@ impl Values {
         let at = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.swap_remove(at).1)
     }
+
+    /// Takes `limit`, the size of a page.
+    pub(in crate::http) fn limit(&mut self, default: u32, max: u32) -> Result<u32, ApiError> {
+        let Some(text) = self.take("limit") else {
+            return Ok(default);
+        };
+        // Digits alone: no sign, no blank.
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        let limit = text
+            .parse()
+            .ok()
+            .filter(|limit| is_number && (1..=max).contains(limit));
+        limit.ok_or_else(|| {
+            let rule = format!("`limit` must be a whole number between 1 and {max}");
+            ApiError::invalid_value("limit", rule)
+        })
+    }
 }
 
 /// A query string of the type's form.

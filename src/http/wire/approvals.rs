@@ -11,7 +11,6 @@ use utoipa::{IntoParams, ToSchema};
 use crate::http::{
     error::ApiError,
     extract::query::{QueryForm, Values},
-    wire::keys::query::number,
 };
 
 /// Approvals on a page that names no limit.
@@ -114,15 +113,7 @@ impl QueryForm for Page {
     const NAMES: &'static [&'static str] = &["after", "limit", "status"];
 
     fn read(mut values: Values) -> Result<Self, ApiError> {
-        let limit = match values.take("limit") {
-            None => LIMIT_DEFAULT,
-            Some(text) => number(&text)
-                .filter(|limit| (1..=LIMIT_MAX).contains(limit))
-                .ok_or_else(|| {
-                    let rule = format!("`limit` must be a whole number between 1 and {LIMIT_MAX}");
-                    ApiError::invalid_value("limit", rule)
-                })?,
-        };
+        let limit = values.limit(LIMIT_DEFAULT, LIMIT_MAX)?;
         let state = match values.take("status") {
             None => None,
             Some(name) => Some(ApprovalState::from_name(&name).ok_or_else(|| {

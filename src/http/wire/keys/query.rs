@@ -43,15 +43,7 @@ impl QueryForm for Page {
     const NAMES: &'static [&'static str] = &["after", "limit", "order"];
 
     fn read(mut values: Values) -> Result<Self, ApiError> {
-        let limit = match values.take("limit") {
-            None => LIMIT_DEFAULT,
-            Some(text) => number(&text)
-                .filter(|limit| (1..=LIMIT_MAX).contains(limit))
-                .ok_or_else(|| {
-                    let rule = format!("`limit` must be a whole number between 1 and {LIMIT_MAX}");
-                    ApiError::invalid_value("limit", rule)
-                })?,
-        };
+        let limit = values.limit(LIMIT_DEFAULT, LIMIT_MAX)?;
         let newest_first = match values.take("order").as_deref() {
             None | Some("asc") => false,
             Some("desc") => true,
@@ -70,13 +62,6 @@ impl QueryForm for Page {
             newest_first,
         }))
     }
-}
-
-/// Digits alone: no sign, no blank.
-pub(in crate::http) fn number(text: &str) -> Option<u32> {
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())?
 }
 
 /// A key's public id, in a query string or a path.
