@@ -117,7 +117,7 @@ impl App {
             Arc::clone(&clock),
             config.routing.clone(),
         ));
-        let policy = policy::policy(&settings, &secrets)?;
+        let policy = policy::policy(&settings, tools.network());
         let redactor = Redactor::new(secrets).map_err(part)?;
         let engine = Arc::new(Engine::new(tidegate_engine::Parts {
             model: Arc::clone(&models) as _,

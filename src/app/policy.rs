@@ -20,7 +20,6 @@ use tidegate_io::{
     guarded::{self, Client},
     operator_files::Disk,
 };
-
 use tidegate_tools::{Isolation, Outside};
 
 use super::{
@@ -94,20 +93,22 @@ impl Default for Options {
     }
 }
 
-/// The policy of these settings.
-pub(super) fn policy(settings: &Settings, secrets: &[Secret]) -> Result<Policy, Error> {
+/// The policy of these settings. What may be reached and what may not leave is what `network` was built with, so
+/// that the gate and the client judge by the same.
+pub(super) fn policy(settings: &Settings, network: &Client) -> Policy {
     let options = &settings.config.gate;
     let zones = zones(settings);
-    Ok(Policy {
+    let reach = network.policy();
+    Policy {
         caps: Caps {
             writes_per_turn_max: options.max_writes_per_turn,
             write_bytes_max: options.max_write_bytes,
         },
-        network: addresses(settings)?,
-        secrets: Some(Arc::new(outbound_secrets(secrets)?)),
+        network: reach.address.clone(),
+        secrets: Some(Arc::new(reach.secrets.clone())),
         digest: digest(settings, &zones),
         zones,
-    })
+    }
 }
 
 /// What the tools reach beside the knowledge bank. `program` is this binary.
@@ -147,15 +148,11 @@ fn commands(settings: &Settings) -> Result<shell::Policy, Error> {
     })
 }
 
-fn outbound_secrets(secrets: &[Secret]) -> Result<outbound::Secrets, Error> {
-    outbound::Secrets::compile(secrets.iter().map(Secret::expose)).map_err(part)
-}
-
 /// The client of every tool that a model can steer over the network.
 fn network(settings: &Settings, secrets: &[Secret]) -> Result<Client, Error> {
     let policy = guarded::Policy {
         address: addresses(settings)?,
-        secrets: outbound_secrets(secrets)?,
+        secrets: outbound::Secrets::compile(secrets.iter().map(Secret::expose)).map_err(part)?,
     };
     Client::new(guarded::Options::default(), policy).map_err(part)
 }
@@ -174,27 +171,17 @@ fn addresses(settings: &Settings) -> Result<address::Policy, Error> {
 
 /// SHA-256 of everything that decisions rest on.
 fn digest(settings: &Settings, zones: &Zones) -> String {
-    let options = serde_json::to_string(&settings.config.gate).unwrap_or_default();
-    let json =
-        |value: &serde_json::Result<String>| value.as_ref().map_or_else(|_| String::new(), Clone::clone);
-    let sandbox = json(&serde_json::to_string(&settings.config.sandbox));
-    let hooks = json(&serde_json::to_string(&settings.config.hooks));
+    let config = &settings.config;
+    let options = serde_json::to_string(&(&config.gate, &config.sandbox, &config.hooks)).unwrap_or_default();
     let text = |file: Option<PathBuf>| {
         file.and_then(|file| Disk.read(&file, PROGRAMS_FILE_BYTES_MAX).ok())
             .unwrap_or_default()
     };
-    let tools = text(settings.config.tools.tools_file.clone());
-    let programs = settings.config.gate.programs_file.as_ref();
+    let tools = text(config.tools.tools_file.clone());
+    let programs = config.gate.programs_file.as_ref();
     let programs = text(programs.map(|file| settings.home.join(file)));
     let mut hash = Sha256::new();
-    for part in [
-        &options,
-        &format!("{zones:?}"),
-        &tools,
-        &programs,
-        &sandbox,
-        &hooks,
-    ] {
+    for part in [&options, &format!("{zones:?}"), &tools, &programs] {
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         hash.update(part.as_bytes());
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tidegate_core::{
     approval::{Answer, Approval, ApprovalQuery, ApprovalState, Decided},
-    clock::{Clock, Timestamp},
+    clock::{Clock, Timestamp, after},
     id::{ApprovalId, KeyId},
     port::ApprovalStore,
 };
@@ -110,8 +110,7 @@ impl Desk<'_> {
                 tracing::warn!(%problem, "the answer could not be recorded");
             }
         }
-        let seconds = i64::try_from(self.approval_s).unwrap_or(i64::MAX);
-        let until = Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(now);
+        let until = after(now, self.approval_s);
         match self.store.decide(&found.id, answer, &by, now, until).await? {
             Decided::Now(approval) | Decided::Before(approval) => print(&approval, one, now, out),
             Decided::TooLate(approval) => Err(Error::NotFound(format!(

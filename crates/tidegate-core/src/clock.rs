@@ -31,6 +31,12 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     }
 }
 
+/// `now` and so many seconds; the last instant there is, where that is beyond it.
+pub fn after(now: Timestamp, seconds: u64) -> Timestamp {
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(Timestamp::MAX)
+}
+
 /// A source of random bytes fit for secrets.
 pub trait Entropy: Send + Sync + std::fmt::Debug {
     /// Fills `bytes`.

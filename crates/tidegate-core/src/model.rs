@@ -291,6 +291,24 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// The failure's name in logs: a provider's own words may repeat what people wrote.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotConfigured(_) => "not_configured",
+            Self::NotFound(_) => "not_found",
+            Self::Rejected { .. } => "rejected",
+            Self::ContextLength { .. } => "context_length",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Credentials { .. } => "credentials",
+            Self::Unavailable(_) => "unavailable",
+            Self::Paused { .. } => "paused",
+            Self::Timeout(_) => "timeout",
+            Self::Malformed(_) => "malformed",
+        }
+    }
+}
+
+impl ModelError {
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {

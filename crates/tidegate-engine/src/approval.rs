@@ -11,15 +11,15 @@ use sha2::{Digest, Sha256};
 use tidegate_core::{
     approval::{Approval, ApprovalState},
     caller::Caller,
-    clock::Timestamp,
+    clock::after,
     error::StoreError,
     id::ApprovalId,
     message::Message,
     tool::{ToolCall, ToolSpec},
 };
-use tidegate_gate::{Facts, Grant, Question};
+use tidegate_gate::{Facts, Grant, Question, guards::untrusted::is_invisible};
 
-use crate::turn::Turn;
+use crate::{tool_log, turn::Turn};
 
 /// Characters of the redacted arguments that a question keeps.
 const ARGUMENTS_CHARS_MAX: usize = 4096;
@@ -62,20 +62,15 @@ pub(crate) async fn ask(
     question: &Question,
 ) -> Result<Approval, StoreError> {
     let now = turn.engine.now();
-    let redacted = turn
-        .engine
-        .redactor()
-        .redact(&call.arguments.to_json())
-        .into_owned();
     let new = Approval {
         id: ApprovalId::generate(turn.engine.entropy()),
         run_id: turn.run_id.clone(),
         binding: question.binding.clone(),
         summary: turn.engine.redactor().redact(&summary(spec, facts)).into_owned(),
-        arguments: redacted.chars().take(ARGUMENTS_CHARS_MAX).collect(),
+        arguments: tool_log::arguments(turn, call, ARGUMENTS_CHARS_MAX),
         reasons: vec![question.code.to_owned()],
         created_at: now,
-        expires_at: until(turn, now),
+        expires_at: after(now, turn.engine.options().approval_s),
         state: ApprovalState::Pending,
         decided_by: None,
         decided_at: None,
@@ -127,11 +122,6 @@ pub(crate) fn breaker_is_open(turn: &Turn) -> bool {
     denials_max > 0 && turn.denials.load(Ordering::SeqCst) >= denials_max
 }
 
-fn until(turn: &Turn, now: Timestamp) -> Timestamp {
-    let seconds = i64::try_from(turn.engine.options().approval_s).unwrap_or(i64::MAX);
-    Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(now)
-}
-
 /// What would happen, in words made from the facts alone.
 fn summary(spec: &ToolSpec, facts: &Facts) -> String {
     let mut parts = vec![format!("`{}` ({})", spec.name, spec.effect.name())];
@@ -164,17 +154,26 @@ fn summary(spec: &ToolSpec, facts: &Facts) -> String {
     parts.join("; ")
 }
 
-/// Control and direction characters made visible, so that a person sees what will happen.
+/// Control characters and those that show nothing made visible, so that a person sees what will happen.
 fn visible(text: &str) -> String {
-    text.chars()
-        .flat_map(|letter| {
-            let hidden = letter.is_control()
-                || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-            if hidden {
-                letter.escape_unicode().collect::<Vec<_>>()
-            } else {
-                vec![letter]
-            }
-        })
-        .collect()
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() || is_invisible(letter) {
+            shown.extend(letter.escape_unicode());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shows_nothing_is_shown_to_the_person_who_is_asked() {
+        assert_eq!(visible("notes.txt"), "notes.txt");
+        assert_eq!(visible("a\u{202e}b\nc\u{e0041}"), "a\\u{202e}b\\u{a}c\\u{e0041}");
+    }
 }

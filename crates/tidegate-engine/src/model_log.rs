@@ -52,7 +52,7 @@ impl Line {
         self.end = match end {
             Ok(reason) => End::Finished(reason),
             Err(error) => End::Failed {
-                kind: kind(error),
+                kind: error.kind(),
                 status: status(error),
             },
         };
@@ -100,22 +100,6 @@ fn name(text: &str) -> String {
         .filter(|letter| !letter.is_control())
         .take(NAME_CHARS_MAX)
         .collect()
-}
-
-/// An error's class: a provider's own words may repeat what people wrote.
-fn kind(error: &ModelError) -> &'static str {
-    match error {
-        ModelError::NotConfigured(_) => "not_configured",
-        ModelError::NotFound(_) => "not_found",
-        ModelError::Rejected { .. } => "rejected",
-        ModelError::ContextLength { .. } => "context_length",
-        ModelError::RateLimited { .. } => "rate_limited",
-        ModelError::Credentials { .. } => "credentials",
-        ModelError::Unavailable(_) => "unavailable",
-        ModelError::Paused { .. } => "paused",
-        ModelError::Timeout(_) => "timeout",
-        ModelError::Malformed(_) => "malformed",
-    }
 }
 
 fn status(error: &ModelError) -> Option<u16> {

@@ -11,7 +11,7 @@ use std::{
 use futures_util::FutureExt;
 use tidegate_core::{
     caller::{Attendance, Caller, Mode, Origin, Scope},
-    clock::{Clock, Entropy, Timestamp},
+    clock::{Clock, Entropy, Timestamp, after},
     id::{KeyId, RunId},
     key::Disconnect,
     model::{FinishReason, ToolSchema},
@@ -263,8 +263,7 @@ impl Engine {
     }
 
     pub(crate) fn held_until(&self, now: Timestamp) -> Timestamp {
-        let seconds = i64::try_from(self.parts.options.held_turn_s).unwrap_or(i64::MAX);
-        Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(now)
+        after(now, self.parts.options.held_turn_s)
     }
 
     pub(crate) fn model(&self) -> &dyn ChatModel {

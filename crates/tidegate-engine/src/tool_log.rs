@@ -8,7 +8,7 @@ use tidegate_core::tool::{ToolCall, ToolResult, ToolSpec};
 use crate::turn::Turn;
 
 /// Characters of the arguments that a line keeps.
-const DETAIL_CHARS_MAX: usize = 512;
+pub(crate) const DETAIL_CHARS_MAX: usize = 512;
 
 /// What was decided about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,17 @@ impl Verdict {
     }
 }
 
+/// A call's arguments as they may be kept: redacted, and cut after so many characters.
+pub(crate) fn arguments(turn: &Turn, call: &ToolCall, chars_max: usize) -> String {
+    let text = call.arguments.to_json();
+    turn.engine
+        .redactor()
+        .redact(&text)
+        .chars()
+        .take(chars_max)
+        .collect()
+}
+
 /// Hands the line to the log.
 pub(crate) fn write(
     turn: &Turn,
@@ -65,13 +76,7 @@ pub(crate) fn write(
     result: &ToolResult,
     took: Duration,
 ) {
-    let detail: String = turn
-        .engine
-        .redactor()
-        .redact(&call.arguments.to_json())
-        .chars()
-        .take(DETAIL_CHARS_MAX)
-        .collect();
+    let detail = arguments(turn, call, DETAIL_CHARS_MAX);
     let bytes = match result {
         ToolResult::Ok { text } => text.len(),
         ToolResult::Failed { .. }

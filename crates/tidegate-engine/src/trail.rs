@@ -8,10 +8,7 @@ use tidegate_core::{
 };
 use tidegate_gate::Basis;
 
-use crate::turn::Turn;
-
-/// Characters of the redacted arguments that a line keeps.
-const DETAIL_CHARS_MAX: usize = 512;
+use crate::{tool_log, turn::Turn};
 
 /// What was decided, and by which layer.
 #[derive(Debug)]
@@ -65,11 +62,6 @@ pub(crate) async fn record(
     call: &ToolCall,
     ruling: Ruling,
 ) -> Result<(), AuditFault> {
-    let detail = turn
-        .engine
-        .redactor()
-        .redact(&call.arguments.to_json())
-        .into_owned();
     let entry = AuditEntry {
         at: turn.engine.now(),
         event: AuditEvent::ToolCall,
@@ -84,7 +76,7 @@ pub(crate) async fn record(
         decision: ruling.decision,
         layer: ruling.layer.to_owned(),
         code: ruling.code.to_owned(),
-        detail: detail.chars().take(DETAIL_CHARS_MAX).collect(),
+        detail: tool_log::arguments(turn, call, tool_log::DETAIL_CHARS_MAX),
         approval_id: ruling.approval_id,
         approver: ruling.approver,
     };

@@ -3,6 +3,7 @@
 
 use axum::{Json, extract::State};
 use tidegate_core::{
+    clock::after,
     key::KeyRecord,
     port::{KeyRemoval, LastAdmin, PolicyChange},
 };
@@ -19,7 +20,6 @@ use crate::{
         },
         wire::keys::{
             AdminKey, CreateKey, DeletedKey, KeyList, NoFields, RotateKey, UpdateKey, UsageDay, UsageList,
-            after,
             query::{Days, ListKeys, Page, UsageQuery, key_id},
         },
     },

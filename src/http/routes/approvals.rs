@@ -7,6 +7,7 @@ use axum::{Json, extract::State};
 use tidegate_core::{
     approval::{Approval, ApprovalQuery, ApprovalState, Decided},
     caller::{Caller, Scope},
+    clock::after,
 };
 use tracing::info;
 
@@ -20,10 +21,7 @@ use crate::http::{
         query::{ApiQuery, PathText},
     },
     stamp::Stamp,
-    wire::{
-        approvals::{ApprovalBody, ApprovalList, Decision, ListApprovals, Page, approval_id},
-        keys::after,
-    },
+    wire::approvals::{ApprovalBody, ApprovalList, Decision, ListApprovals, Page, approval_id},
 };
 
 /// List approvals

@@ -358,11 +358,5 @@ impl RotateKey {
     }
 }
 
-/// `now` and so many seconds; the last instant there is, where that is beyond it.
-pub(in crate::http) fn after(now: Timestamp, seconds: u64) -> Timestamp {
-    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-    Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(Timestamp::MAX)
-}
-
 #[cfg(test)]
 mod tests;

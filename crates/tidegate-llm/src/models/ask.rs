@@ -46,7 +46,7 @@ impl Models {
                 provider = wanted.provider,
                 fallback = target.provider,
                 fallback_model = target.model,
-                error = kind(&error),
+                error = error.kind(),
                 "a model does not answer, asking a fallback"
             );
             match self.ask_target(&request, &limits, total_at).await {
@@ -100,7 +100,7 @@ impl Models {
             tracing::info!(
                 provider = entry.provider.name,
                 model = request.model.name,
-                error = kind(&failure.error),
+                error = failure.error.kind(),
                 wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
                 "asking a model again"
             );
@@ -153,22 +153,6 @@ fn rejecting(error: &ModelError, provider: &str) -> Vec<String> {
         | ModelError::Paused { .. }
         | ModelError::Timeout(_)
         | ModelError::Malformed(_) => Vec::new(),
-    }
-}
-
-/// A failure's name in logs: a provider's own words may repeat what people wrote.
-fn kind(error: &ModelError) -> &'static str {
-    match error {
-        ModelError::NotConfigured(_) => "not_configured",
-        ModelError::NotFound(_) => "not_found",
-        ModelError::Rejected { .. } => "rejected",
-        ModelError::ContextLength { .. } => "context_length",
-        ModelError::RateLimited { .. } => "rate_limited",
-        ModelError::Credentials { .. } => "credentials",
-        ModelError::Unavailable(_) => "unavailable",
-        ModelError::Paused { .. } => "paused",
-        ModelError::Timeout(_) => "timeout",
-        ModelError::Malformed(_) => "malformed",
     }
 }
 

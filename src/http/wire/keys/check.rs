@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use tidegate_core::{
     caller::{Scope, Scopes},
-    clock::Timestamp,
+    clock::{Timestamp, after},
     key::Disconnect,
 };
 
-use super::after;
 use crate::{http::error::ApiError, keys::bounds};
 
 /// Ten years, in seconds.
