@@ -7,6 +7,7 @@ pub mod bootstrap;
 pub mod error;
 pub mod policy;
 mod readiness;
+mod reload;
 pub mod shipped;
 mod surroundings;
 mod zones;
@@ -19,7 +20,7 @@ use tidegate_core::{
     secret::Secret,
 };
 use tidegate_engine::{Engine, prompt::Composer, routing::RoutingGate};
-use tidegate_gate::{PermissionGate, guards::secrets::Redactor};
+use tidegate_gate::guards::secrets::Redactor;
 use tidegate_io::{
     http::OperatorClient,
     lines::{self, LineWriter},
@@ -32,7 +33,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use self::error::Error;
-use self::{bootstrap::FirstKey, zones::zones};
+use self::{bootstrap::FirstKey, reload::Reload, zones::zones};
 use crate::{
     audit::{NoTrail, Trail},
     clock::{OsEntropy, SystemClock},
@@ -43,6 +44,7 @@ use crate::{
     },
     hooks, http,
     lifecycle::Lifecycle,
+    telemetry::Masked,
 };
 
 /// How often ended runs that are too old are removed, in seconds.
@@ -74,6 +76,7 @@ pub struct App {
     entropy: Arc<dyn Entropy>,
     audit: Arc<dyn AuditTrail>,
     logs: Vec<Arc<dyn LineLog>>,
+    reload: Reload,
 }
 
 impl App {
@@ -97,8 +100,9 @@ impl App {
         surroundings::warn_of_settings(&settings);
         let found = find_models(&settings, environment).await?;
         let models = Arc::new(found.models);
-        let secrets = secrets(&settings, environment)?;
-        let tools = Arc::new(open_tools(&settings, &secrets)?);
+        let redactor = Arc::new(redactor(&settings, environment)?);
+        let tools = open_tools(&settings, &redactor.values())?;
+        let tools = tools.describe(|text| redactor.redact(text).into_owned());
         let log = |name: &str| match purpose {
             Purpose::Serve => open_log(&settings, name, lifecycle),
             Purpose::Look => Arc::new(NoLog),
@@ -113,17 +117,17 @@ impl App {
         let routing = Arc::new(RoutingGate::new(
             files,
             None,
-            Arc::clone(&triage),
+            Arc::new(Masked::new(Arc::clone(&triage), Arc::clone(&redactor))),
             Arc::clone(&clock),
             config.routing.clone(),
         ));
-        let policy = policy::policy(&settings, tools.network());
-        let redactor = Redactor::new(secrets).map_err(part)?;
+        let surroundings = surroundings::surroundings(&settings, &tools, purpose).await;
+        let reload = Reload::new(&settings, tools, Arc::clone(&redactor))?;
         let engine = Arc::new(Engine::new(tidegate_engine::Parts {
             model: Arc::clone(&models) as _,
-            tools: Arc::clone(&tools) as _,
-            gate: Arc::new(PermissionGate::new(policy)),
-            redactor: Arc::new(redactor),
+            tools: Arc::clone(&reload.tools) as _,
+            gate: Arc::clone(&reload.gate),
+            redactor,
             composer: Arc::new(composer),
             routing: Arc::clone(&routing),
             runs: Arc::clone(&store) as _,
@@ -135,7 +139,7 @@ impl App {
             tool_log: Arc::clone(&tool_log),
             model_log: Arc::clone(&model_log),
             prices: Arc::new(config.models.prices.clone()),
-            surroundings: surroundings::surroundings(&settings, &tools, purpose).await,
+            surroundings,
             clock: Arc::clone(&clock),
             entropy: Arc::clone(&entropy),
             tracker: lifecycle.tracker.clone(),
@@ -157,7 +161,14 @@ impl App {
                 .flatten()
                 .collect(),
             settings,
+            reload,
         })
+    }
+
+    /// Puts the policy (`[gate]`) of freshly read settings in force, from the next decision on. On an error, of the
+    /// reading or of the policy, the last good one stays, and the log says what is wrong.
+    pub async fn reload_policy(&self, fresh: Result<Settings, String>) -> Result<(), Error> {
+        self.reload.take(&self.settings, fresh, &self.engine).await
     }
 
     /// The engine.
@@ -220,6 +231,7 @@ impl App {
                     Source::Configured | Source::Environment { .. } | Source::Ollama { .. } => None,
                 },
                 logs: self.logs.clone(),
+                policy_is_stale: Arc::clone(&self.reload.is_stale),
             }),
             clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),
@@ -394,6 +406,11 @@ fn secrets(settings: &Settings, environment: &Environment) -> Result<Vec<Secret>
         .chain(environment.get("OPENAI_API_KEY").map(Secret::new))
         .chain(bootstrap_key(settings, environment)?)
         .collect())
+}
+
+/// What masks every credential that the process knows.
+pub fn redactor(settings: &Settings, environment: &Environment) -> Result<Redactor, Error> {
+    Redactor::new(secrets(settings, environment)?).map_err(part)
 }
 
 /// The first key as the environment names it: itself, or by `file:PATH` as containers like it.

@@ -14,6 +14,7 @@ pub mod prompt;
 pub mod when;
 
 use std::{
+    convert::Infallible,
     io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
@@ -32,7 +33,7 @@ use crate::{
     clock::{OsEntropy, SystemClock},
     config::{self, Environment, Flags, Loaded, Problem, Settings},
     http,
-    lifecycle::{Lifecycle, Signals},
+    lifecycle::{Hangups, Lifecycle, Signals},
     telemetry,
 };
 
@@ -131,17 +132,19 @@ async fn serve(place: &Place<'_>, out: Out<'_>) -> Result<(), Error> {
     drop(tidegate_io::files::create_private_dir(&settings.logs));
     let guard =
         telemetry::start(&settings.config.logs, &settings.logs, directives).map_err(app::Error::Part)?;
+    guard.mask(Arc::new(app::redactor(&settings, place.environment)?));
     for warning in &settings.warnings {
         tracing::warn!("configuration: {warning}");
     }
     // Before anything is built: a signal during start-up ends it in good order, too.
     let mut signals = Signals::listen().map_err(app::Error::Signals)?;
+    let mut hangups = Hangups::listen().map_err(app::Error::Signals)?;
     let lifecycle = Lifecycle::new();
     let outcome = Box::pin(serve_until(
+        place,
         settings,
-        place.environment,
         &lifecycle,
-        &mut signals,
+        (&mut signals, &mut hangups),
         out,
     ))
     .await;
@@ -151,18 +154,31 @@ async fn serve(place: &Place<'_>, out: Out<'_>) -> Result<(), Error> {
 }
 
 async fn serve_until(
+    place: &Place<'_>,
     settings: Settings,
-    environment: &Environment,
     lifecycle: &Lifecycle,
-    signals: &mut Signals,
+    (signals, hangups): (&mut Signals, &mut Hangups),
     out: Out<'_>,
 ) -> Result<(), Error> {
     let drain_ms = settings.config.server.drain_timeout_ms;
-    let app = App::build(settings, environment, lifecycle, Purpose::Serve).await?;
-    app.serve(environment, out).await?;
-    let ended = lifecycle.shut_down(async || signals.next().await, drain_ms).await;
+    let app = App::build(settings, place.environment, lifecycle, Purpose::Serve).await?;
+    app.serve(place.environment, out).await?;
+    let ended = tokio::select! {
+        ended = lifecycle.shut_down(async || signals.next().await, drain_ms) => ended,
+        never = reload_on_hangup(place, &app, hangups) => match never {},
+    };
     tracing::info!(?ended, "stopped");
     Ok(())
+}
+
+/// Reads the policy again as often as the operator asks for it.
+async fn reload_on_hangup(place: &Place<'_>, app: &App, hangups: &mut Hangups) -> Infallible {
+    loop {
+        hangups.next().await;
+        let fresh = place.resolve().map(|(_, settings)| settings);
+        // What is wrong is in the log, and the last good policy in force.
+        drop(app.reload_policy(fresh.map_err(|error| error.to_string())).await);
+    }
 }
 
 async fn with_keys(place: &Place<'_>, command: &args::Keys, out: Out<'_>) -> Result<(), Error> {

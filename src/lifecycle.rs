@@ -120,6 +120,26 @@ impl Signals {
     }
 }
 
+/// The signal by which the operator has the policy read again.
+#[derive(Debug)]
+pub struct Hangups(tokio::signal::unix::Signal);
+
+impl Hangups {
+    /// Begins to listen for SIGHUP, which from now on ends nothing.
+    pub fn listen() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        signal(SignalKind::hangup()).map(Self)
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            // No signal can be heard any more.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, Write},
+    num::NonZeroUsize,
     process::ExitCode,
     time::Duration,
 };
@@ -16,6 +17,11 @@ use tidegate::{
 /// What blocking work that nobody waits for any more may still take, in milliseconds.
 const BLOCKING_GRACE_MS: u64 = 1_000;
 
+/// Processors for each thread that serves. A request is little work in many short steps; a second thread mostly
+/// takes the steps of the first one's requests away from it, and waking it costs more than they do. The database,
+/// the logs and what blocks have threads of their own, and so has the other half of the processors work.
+const PROCESSORS_PER_WORKER: usize = 2;
+
 fn main() -> ExitCode {
     if let Some(code) = sandbox_child::take_over(std::env::args_os().nth(1).as_deref()) {
         return code;
@@ -28,7 +34,12 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads((processors / PROCESSORS_PER_WORKER).max(1))
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("the runtime cannot start: {error}"), 1),
     };

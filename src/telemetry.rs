@@ -1,16 +1,30 @@
 //! Logs for people on the console, and as JSON lines in the logs folder, one file a day.
 //!
 //! What is logged is decided where it is logged: ids, names, counts and durations; never keys, bodies, message
-//! text or tool output.
+//! text or tool output. What gets in all the same, by a panic or the words of somebody else's error, goes through
+//! the redactor like everything else that leaves.
 
 mod json;
+mod masks;
 mod queue;
 
-use std::{io::IsTerminal, path::Path};
+use std::{
+    io::IsTerminal,
+    panic::{self, PanicHookInfo},
+    path::Path,
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
+use tidegate_gate::guards::secrets::Redactor;
 use tracing_appender::rolling;
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
+
+pub use self::masks::Masked;
+use self::{
+    masks::{Form, Masks},
+    queue::Queue,
+};
 
 /// `[logs]` in `tidegate.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,12 +69,18 @@ impl Default for Options {
 pub struct Guard {
     _console: queue::Drain,
     file: Option<queue::Drain>,
+    masks: Masks,
 }
 
 impl Guard {
     /// Whether a log file is being written.
     pub fn has_file(&self) -> bool {
         self.file.is_some()
+    }
+
+    /// From here on, what this redactor knows for a secret is in no line.
+    pub fn mask(&self, redactor: Arc<Redactor>) {
+        self.masks.set(redactor);
     }
 }
 
@@ -77,7 +97,13 @@ pub fn filter(directives: &str) -> Result<EnvFilter, String> {
 /// place of the console's.
 pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Result<Guard, String> {
     let thread_fault = |problem: std::io::Error| format!("the log's thread cannot start: {problem}");
-    let (writer, console_guard) = queue::start("console-log", std::io::stderr()).map_err(thread_fault)?;
+    let masks = Masks::default();
+    let (writer, console_guard) =
+        queue::start("console-log", std::io::stderr(), Form::Text, masks.clone()).map_err(thread_fault)?;
+    let mut panics = Panics {
+        console: writer.clone(),
+        file: None,
+    };
     let console = tracing_subscriber::fmt::layer()
         .with_writer(writer)
         .with_ansi(std::io::stderr().is_terminal())
@@ -91,7 +117,9 @@ pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Resu
         .build(folder);
     let (file, guard, problem) = match appender {
         Ok(appender) => {
-            let (writer, guard) = queue::start("file-log", appender).map_err(thread_fault)?;
+            let (writer, guard) =
+                queue::start("file-log", appender, Form::Json, masks.clone()).map_err(thread_fault)?;
+            panics.file = Some(writer.clone());
             let layer = json::Lines::new(writer).with_filter(filter(&options.file)?);
             (Some(layer), Some(guard), None)
         }
@@ -102,18 +130,99 @@ pub fn start(options: &Options, folder: &Path, directives: Option<&str>) -> Resu
         .with(file)
         .try_init()
         .map_err(|error| error.to_string())?;
+    panic::set_hook(Box::new(move |panic| panics.report(panic)));
     if let Some(error) = problem {
         tracing::warn!(%error, "no log file is written: make the folder of `logs.folder` writable");
     }
     Ok(Guard {
         _console: console_guard,
         file: guard,
+        masks,
     })
+}
+
+/// Where panics are reported: the logs, in place of standard error, so that no message goes past the redactor.
+/// Straight into the queues: the thread may have been in the middle of logging.
+#[derive(Debug)]
+struct Panics {
+    console: Queue,
+    file: Option<Queue>,
+}
+
+impl Panics {
+    fn report(&self, panic: &PanicHookInfo<'_>) {
+        let message = panic.payload_as_str().unwrap_or("a value that is no text");
+        let location = panic.location().map_or_else(String::new, ToString::to_string);
+        self.say(message, &location);
+    }
+
+    fn say(&self, message: &str, location: &str) {
+        // The messages of some panics have lines; a log line is one.
+        let shown = message.replace(['\n', '\r'], " ");
+        self.console
+            .push(&format!("ERROR a thread panicked at {location}: {shown}\n"));
+        if let Some(file) = &self.file {
+            file.push(&json::panic_line(message, location));
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io,
+        sync::{Mutex, PoisonError},
+    };
+
+    use serde_json::Value;
+    use tidegate_core::secret::Secret;
+
     use super::*;
+
+    /// A file in memory.
+    #[derive(Debug, Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            sink.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_is_reported_without_its_secrets() {
+        let (console, file) = (Sink::default(), Sink::default());
+        let masks = Masks::default();
+        masks.set(Arc::new(
+            Redactor::new([Secret::new("made-up-value-1234")]).unwrap(),
+        ));
+        let (to_console, console_drain) =
+            queue::start("test-console", console.clone(), Form::Text, masks.clone()).unwrap();
+        let (to_file, file_drain) = queue::start("test-file", file.clone(), Form::Json, masks).unwrap();
+        let panics = Panics {
+            console: to_console,
+            file: Some(to_file),
+        };
+        panics.say("no \"made-up-value-1234\"\nhere", "src/a.rs:1:2");
+        drop((console_drain, file_drain));
+        let text = |sink: &Sink| String::from_utf8(sink.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(
+            text(&console),
+            "ERROR a thread panicked at src/a.rs:1:2: no \"[redacted]\" here\n"
+        );
+        let line: Value = serde_json::from_str(&text(&file)).unwrap();
+        assert_eq!(line["fields"]["panic"], "no \"[redacted]\"\nhere");
+        assert_eq!(
+            (&line["level"], &line["fields"]["location"]),
+            (&"ERROR".into(), &"src/a.rs:1:2".into())
+        );
+    }
 
     #[test]
     fn filters_are_checked() {

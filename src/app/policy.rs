@@ -22,10 +22,7 @@ use tidegate_io::{
 };
 use tidegate_tools::{Isolation, Outside};
 
-use super::{
-    Error, part,
-    zones::{real, zones},
-};
+use super::{Error, part, zones::real};
 use crate::config::Settings;
 
 /// The largest file of programs that is read, in bytes.
@@ -94,10 +91,9 @@ impl Default for Options {
 }
 
 /// The policy of these settings. What may be reached and what may not leave is what `network` was built with, so
-/// that the gate and the client judge by the same.
-pub(super) fn policy(settings: &Settings, network: &Client) -> Policy {
+/// that the gate and the client judge by the same, and `zones` are those that the tools were opened with.
+pub(super) fn policy(settings: &Settings, network: &Client, zones: &Zones) -> Policy {
     let options = &settings.config.gate;
-    let zones = zones(settings);
     let reach = network.policy();
     Policy {
         caps: Caps {
@@ -106,8 +102,8 @@ pub(super) fn policy(settings: &Settings, network: &Client) -> Policy {
         },
         network: reach.address.clone(),
         secrets: Some(Arc::new(reach.secrets.clone())),
-        digest: digest(settings, &zones),
-        zones,
+        digest: digest(settings, zones),
+        zones: zones.clone(),
     }
 }
 

@@ -1,6 +1,9 @@
 //! What is still missing, for `/health/ready`. Strangers read it: no path, no host, no id.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use async_trait::async_trait;
 use tidegate_core::port::{KeyStore, LineLog, PageRequest};
@@ -15,6 +18,7 @@ pub(super) struct Readiness {
     pub(super) engine: Arc<Engine>,
     pub(super) missing_model: Option<String>,
     pub(super) logs: Vec<Arc<dyn LineLog>>,
+    pub(super) policy_is_stale: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -48,6 +52,17 @@ impl ReadinessSource for Readiness {
                 name: "instructions",
                 ok: true,
                 message: faults.join("; "),
+            },
+            ReadinessItem {
+                name: "policy",
+                ok: true,
+                message: if self.policy_is_stale.load(Ordering::Relaxed) {
+                    "the policy was read again and cannot be used; the last good one is in force, and the log says \
+                     which entry is wrong"
+                        .into()
+                } else {
+                    String::new()
+                },
             },
             ReadinessItem {
                 name: "logs",

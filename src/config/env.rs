@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 pub const PREFIX: &str = "TIDEGATE_";
 
 /// Variables of ours that are no setting of the file.
-pub const NOT_SETTINGS: [&str; 3] = [
+pub const NOT_SETTINGS: [&str; 4] = [
     "TIDEGATE_CONFIG",
     "TIDEGATE_BOOTSTRAP_KEY",
+    // A client's key, as the documentation has people keep it beside the commands of the server.
+    "TIDEGATE_KEY",
     super::disposable::VARIABLE,
 ];
 
@@ -93,6 +95,7 @@ mod tests {
             ("TIDEGATE_BIND", "0.0.0.0:1"),
             ("TIDEGATE_DATA_DIR", "/srv"),
             ("TIDEGATE_CONFIG", "x.toml"),
+            ("TIDEGATE_KEY", "tg_1"),
             ("HOME", "/root"),
         ]);
         let keys: Vec<_> = environment

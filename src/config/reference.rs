@@ -39,6 +39,7 @@ const HEAD: &str = r#"# Every setting of tidegate.toml, with its default. This t
 #   TIDEGATE_CONFIG         the file to read where no --config names one
 #   TIDEGATE_BOOTSTRAP_KEY  the first key, itself or as file:PATH, as `tidegate keys generate` makes one. It is taken, with
 #                           every scope, where the database has no key yet; where there are keys it changes nothing.
+#   TIDEGATE_KEY            read by no command here: a place for a client's key, as in the examples of the README
 #   OPENAI_BASE_URL, OPENAI_API_KEY, OPENAI_MODEL
 #                           read only where no [models.providers.NAME] is configured. One of the first two makes a
 #                           provider `openai`: the key alone means OpenAI itself; an address alone, a server that asks

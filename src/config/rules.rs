@@ -5,8 +5,8 @@ use axum::http::{HeaderName, Uri};
 
 use super::{Config, settings::Problems, tree::join};
 
-/// One body may take a sixth of the memory of all: half of it, counted three times.
-const BODY_SHARE: usize = 6;
+/// One body may take an eighth of the memory of all: half of it, counted four times.
+const BODY_SHARE: usize = 8;
 
 /// Looks at texts that must have a form, and for contradictions.
 pub(super) fn check(config: &Config, problems: &mut Problems<'_>) {
@@ -69,7 +69,7 @@ fn contradictions(config: &Config, problems: &mut Problems<'_>) {
         problems.warn(
             "server.body_bytes_max",
             format!(
-                "no body of {} bytes is ever taken, because one may take only a sixth of `server.bodies_bytes_max`; set \
+                "no body of {} bytes is ever taken, because one may take only an eighth of `server.bodies_bytes_max`; set \
                  that to {} or more, or lower `server.body_bytes_max`",
                 server.body_bytes_max,
                 server.body_bytes_max.saturating_mul(BODY_SHARE)

@@ -200,10 +200,10 @@ fn mode_of(headers: &HeaderMap) -> Result<Option<Mode>, ApiError> {
 }
 
 /// The header by which a request says which conversation it belongs to.
-const CONVERSATION_HEADER: &str = "x-tidegate-conversation";
+pub(super) const CONVERSATION_HEADER: &str = "x-tidegate-conversation";
 
 /// The longest name of a conversation, in bytes.
-const CONVERSATION_BYTES_MAX: usize = 256;
+pub(super) const CONVERSATION_BYTES_MAX: usize = 256;
 
 fn conversation_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let mut values = headers.get_all(CONVERSATION_HEADER).iter();
@@ -263,7 +263,8 @@ fn quota(app: &AppState, record: &KeyRecord) -> Result<(), ApiError> {
     if app.parts.ledger.spent_tokens(&record.id, clock.today()) < limit_tokens {
         return Ok(());
     }
-    Err(ApiError::quota_spent(limit_tokens, clock.seconds_left_today()))
+    let text = format!("the daily quota of {limit_tokens} tokens of this key is spent");
+    Err(ApiError::quota_spent(&text, clock.seconds_left_today()))
 }
 
 fn user_of(headers: &HeaderMap, header: Option<&str>, key: &KeyId) -> Result<UserId, ApiError> {

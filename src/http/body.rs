@@ -79,7 +79,7 @@ fn too_large(bytes_max: usize, options: &Options) -> ApiError {
         return error;
     }
     error.explained(&format!(
-        "a request body has at most {bytes_max} bytes (a sixth of `server.bodies_bytes_max`)"
+        "a request body has at most {bytes_max} bytes (an eighth of `server.bodies_bytes_max`)"
     ))
 }
 

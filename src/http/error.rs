@@ -2,6 +2,8 @@
 
 mod from;
 
+use std::time::Duration;
+
 use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -239,6 +241,21 @@ impl ApiError {
         .with(header::CONNECTION, HeaderValue::from_static("close"))
     }
 
+    /// The head of a request took too long.
+    pub(super) fn head_timeout(timeout: Duration) -> Self {
+        let timeout_ms = timeout.as_millis();
+        Self::new(
+            StatusCode::REQUEST_TIMEOUT,
+            INVALID_REQUEST,
+            Some("request_timeout"),
+            format!(
+                "the head of the request (its first line and its header fields) did not arrive within {timeout_ms} \
+                 ms (`server.header_timeout_ms`)"
+            ),
+        )
+        .with(header::CONNECTION, HeaderValue::from_static("close"))
+    }
+
     /// A body of a kind that is not read here.
     pub(super) fn media_type(message: impl Into<String>) -> Self {
         Self::new(
@@ -260,15 +277,15 @@ impl ApiError {
         .after(retry_after_s)
     }
 
-    /// The key's tokens of the day are used up.
-    pub(super) fn quota_spent(limit_tokens: u64, retry_after_s: u64) -> Self {
+    /// What is left of the key's tokens of the day does not hold the call; `text` says how much that is.
+    pub(super) fn quota_spent(text: &str, retry_after_s: u64) -> Self {
+        let minutes = retry_after_s.div_ceil(60);
+        let (hours, minutes) = (minutes / 60, minutes % 60);
         Self::new(
             StatusCode::TOO_MANY_REQUESTS,
             "insufficient_quota",
             Some("insufficient_quota"),
-            format!(
-                "the daily quota of {limit_tokens} tokens of this key is spent; it is renewed at midnight"
-            ),
+            format!("{text}; it is renewed at midnight, in {hours} h {minutes} min"),
         )
         .after(retry_after_s)
         .retry(false)

@@ -17,7 +17,7 @@ pub struct Options {
     pub cors_origins: Vec<String>,
     /// The largest request body, in bytes; above it 413.
     pub body_bytes_max: usize,
-    /// Bytes of memory that the bodies of requests under way may take together, each counted as three times its
+    /// Bytes of memory that the bodies of requests under way may take together, each counted as four times its
     /// length; above it 503. One key has at most half, and one body at most half as well.
     pub bodies_bytes_max: usize,
     /// How long a whole request body may take to arrive, in milliseconds.

@@ -7,6 +7,7 @@ mod head;
 mod pace;
 mod reason;
 mod stall;
+mod timer;
 mod watched;
 
 use std::{convert::Infallible, future, io, pin::pin, sync::Arc, time::Duration};
@@ -37,6 +38,7 @@ use super::{Options, error::ApiError, refused};
 use head::{Verdict, Watch};
 use pace::Streams;
 use stall::Stall;
+use timer::HeadTimer;
 use watched::Watched;
 
 /// Header fields of one request; more are answered 431.
@@ -56,10 +58,6 @@ const H2_PING: Duration = Duration::from_secs(20);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Files that the process keeps for other things than connections: the database, logs, programs, calls to models.
 const FILES_KEPT: u64 = 256;
-/// Said to a connection above the bound, before it has sent a byte.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n\
-connection: close\r\ncontent-length: 162\r\n\r\n{\"error\":{\"message\":\"the server has as many connections as it \
-may; try again soon\",\"type\":\"service_unavailable_error\",\"param\":null,\"code\":\"server_is_overloaded\"}}";
 
 /// Serves `router` on `listener` until `shutdown` is cancelled, then drains: idle connections close, requests
 /// under way may end, and what is still open after `drain_timeout_ms` is closed. Returns how many connections
@@ -141,11 +139,11 @@ fn is_of_the_peer(error: &io::Error) -> bool {
     )
 }
 
-fn builder(streams: Streams, head_timeout: Duration) -> auto::Builder<Streams> {
+fn builder(streams: Streams, head_timeout: Duration, watch: &Watch) -> auto::Builder<Streams> {
     let mut builder = auto::Builder::new(streams);
     builder
         .http1()
-        .timer(TokioTimer::new())
+        .timer(HeadTimer::new(watch.clone(), head_timeout))
         .header_read_timeout(head_timeout)
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
@@ -179,7 +177,8 @@ impl Door {
     fn admit(&self, stream: TcpStream) {
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             // One attempt, without waiting: a peer that does not read is not worth a task.
-            if let Err(error) = stream.try_write(FULL) {
+            let told = full(self.router.clone()).now_or_never();
+            if let Some(Err(error)) = told.map(|answer| stream.try_write(&answer)) {
                 debug!(%error, "a connection above the bound could not be told so");
             }
             return;
@@ -233,6 +232,8 @@ async fn connection(
     let first_head = CancellationToken::new();
     let seen = first_head.clone();
     let watch = stream.watch();
+    let builder = builder(streams.clone(), head_timeout, &watch);
+    let silent = silence(first_head, head_timeout, watch.clone());
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         seen.cancel();
         let turn = Turn::of(&request, &watch);
@@ -242,13 +243,12 @@ async fn connection(
         answer(router.clone(), request, turn)
     });
     let idle = streams.clone().idle(head_timeout);
-    let builder = builder(streams.clone(), head_timeout);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
-    let silent = silence(first_head, head_timeout);
     tokio::pin!(connection, silent, idle);
     // Asked to end when the daemon stops, and when an HTTP/2 peer has had no stream for long; it gets as much
     // time again for its goodbye.
     let (mut ending, mut goodbye) = (false, pin!(future::pending().left_future()));
+    let mut late = false;
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -267,18 +267,33 @@ async fn connection(
                 goodbye.set(streams.clone().quiet(head_timeout).right_future());
             }
             () = goodbye.as_mut() => return,
-            () = silent.as_mut() => return,
+            has_begun = silent.as_mut(), if !late => {
+                if !has_begun {
+                    return;
+                }
+                // It hears why, as the stream is looked at again.
+                late = true;
+            }
             () = kill.cancelled() => return,
         }
     }
 }
 
-/// Ends when no request head came in time. The HTTP/1 timer starts with the first bytes that tell the
-/// protocol; a peer that sends nothing, or half of an HTTP/2 preface, is timed here.
-async fn silence(first_head: CancellationToken, head_timeout: Duration) {
+/// Ends when no request head came in time, and says whether one has begun. The HTTP/1 timer starts with the
+/// first bytes that tell the protocol; a peer that sends nothing, or half of an HTTP/2 preface, is timed here.
+async fn silence(first_head: CancellationToken, head_timeout: Duration, watch: Watch) -> bool {
     if time::timeout(head_timeout, first_head.cancelled()).await.is_ok() {
         future::pending::<()>().await;
     }
+    watch.expire(head_timeout)
+}
+
+/// What is said to a connection above the bound, before it has sent a byte. Nothing in it waits.
+async fn full(router: Router) -> Vec<u8> {
+    let error = ApiError::overloaded()
+        .explained("the server has as many connections as it may (`server.connections_max`); try again soon");
+    let Ok(response) = refused::answer(router, error).await;
+    watched::whole(response).await
 }
 
 /// What becomes of a request and of its connection.

@@ -70,11 +70,19 @@ where
     }
 }
 
-fn line<S>(event: &Event<'_>, context: &Context<'_, S>) -> String
-where
-    S: Subscriber + for<'span> LookupSpan<'span>,
-{
-    let metadata = event.metadata();
+/// A line about a panic, made without asking anything that the thread may have been in the middle of.
+pub(super) fn panic_line(message: &str, location: &str) -> String {
+    let mut line = opened("ERROR");
+    line.push_str("{\"message\":\"a thread panicked\",\"panic\":");
+    quoted(message, &mut line);
+    line.push_str(",\"location\":");
+    quoted(location, &mut line);
+    line.push_str("},\"target\":\"tidegate::panic\"}\n");
+    line
+}
+
+/// The beginning of a line, up to its fields.
+fn opened(level: &str) -> String {
     let mut line = String::with_capacity(LINE_BYTES);
     line.push_str("{\"timestamp\":\"");
     // Its text is digits and punctuation; a clock that cannot be written leaves it empty.
@@ -82,8 +90,17 @@ where
         .format_time(&mut Writer::new(&mut line))
         .unwrap_or_default();
     line.push_str("\",\"level\":\"");
-    line.push_str(metadata.level().as_str());
+    line.push_str(level);
     line.push_str("\",\"fields\":");
+    line
+}
+
+fn line<S>(event: &Event<'_>, context: &Context<'_, S>) -> String
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    let metadata = event.metadata();
+    let mut line = opened(metadata.level().as_str());
     let mut fields = Fields::default();
     event.record(&mut fields);
     fields.write(None, &mut line);

@@ -13,6 +13,8 @@ use std::{
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::masks::{Form, Masks};
+
 /// Bytes of lines that wait; further lines are dropped rather than waited for: a pipe that nobody reads, or a
 /// slow disk, must not hold up requests.
 const BYTES_MAX: usize = 4 << 20;
@@ -45,13 +47,18 @@ struct State {
     closed: bool,
 }
 
-/// A queue in front of `to`, emptied by a thread of that name.
-pub(super) fn start(name: &str, to: impl Write + Send + 'static) -> io::Result<(Queue, Drain)> {
+/// A queue in front of `to`, emptied by a thread of that name, which takes secrets out of the lines.
+pub(super) fn start(
+    name: &str,
+    to: impl Write + Send + 'static,
+    form: Form,
+    masks: Masks,
+) -> io::Result<(Queue, Drain)> {
     let shared = Arc::new(Shared::default());
     let ours = Arc::clone(&shared);
     let thread = thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || ours.empty_into(to))?;
+        .spawn(move || ours.empty_into(to, form, &masks))?;
     let drain = Drain {
         shared: Arc::clone(&shared),
         thread: Some(thread),
@@ -80,7 +87,7 @@ impl Shared {
     }
 
     /// The thread: until the queue is closed and empty.
-    fn empty_into(&self, mut to: impl Write) {
+    fn empty_into(&self, mut to: impl Write, form: Form, masks: &Masks) {
         let mut taken = Vec::new();
         loop {
             let closed = self.wait();
@@ -93,7 +100,9 @@ impl Shared {
                 mem::take(&mut state.dropped)
             };
             // There is nowhere to report it: this is the log.
-            drop(to.write_all(&taken).and_then(|()| to.flush()));
+            let clean = masks.clean(&taken, form);
+            drop(to.write_all(&clean).and_then(|()| to.flush()));
+            drop(clean);
             if dropped > 0 {
                 drop(writeln!(
                     to,
@@ -154,6 +163,13 @@ impl Drop for Line {
     }
 }
 
+impl Queue {
+    /// A whole line, its end included.
+    pub(super) fn push(&self, line: &str) {
+        self.0.push(line.as_bytes());
+    }
+}
+
 impl<'a> MakeWriter<'a> for Queue {
     type Writer = Line;
 
@@ -187,7 +203,7 @@ mod tests {
     #[test]
     fn every_line_arrives_whole_and_in_order_by_the_end() {
         let sink = Sink::default();
-        let (queue, drain) = start("test-log", sink.clone()).unwrap();
+        let (queue, drain) = start("test-log", sink.clone(), Form::Text, Masks::default()).unwrap();
         let mut expected = Vec::new();
         for number in 0..1_000 {
             let mut line = queue.make_writer();

@@ -12,6 +12,7 @@ mod hooks;
 mod mixed;
 mod model_log;
 mod prompt;
+mod push;
 mod quota;
 mod routing;
 mod text_calls;

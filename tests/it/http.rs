@@ -8,7 +8,7 @@ mod capabilities;
 mod document;
 mod envelope;
 mod fields;
-mod keys;
+pub(crate) mod keys;
 mod models;
 mod no_model;
 mod refusals;

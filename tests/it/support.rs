@@ -6,6 +6,6 @@ mod home;
 mod raw;
 
 pub(crate) use client::{Answer, Chat, chunks, http_client};
-pub(crate) use daemon::{Daemon, Setup, outcome};
+pub(crate) use daemon::{Daemon, Setup, outcome, signal};
 pub(crate) use home::{Home, Served};
 pub(crate) use raw::Raw;

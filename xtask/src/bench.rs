@@ -125,9 +125,12 @@ pub(crate) fn run(smoke: bool) -> Result<bool> {
     Ok(met || smoke)
 }
 
+/// It looks at no more of a request than at what decides the answer's form, for whoever asks.
 async fn start_upstream() -> Result<Upstream> {
-    let upstream = scripted::start(0).await?;
-    upstream.respond_with(|_| Reply::text("The answer of a model, some forty letters.").usage(20, 10));
+    let upstream = Upstream::start().await?;
+    upstream.record(false);
+    upstream.set_models(Some(vec![scripted::NAME.to_owned()]));
+    upstream.always(Reply::text("The answer of a model, some forty letters.").usage(20, 10));
     Ok(upstream)
 }
 

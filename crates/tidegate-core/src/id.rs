@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Entropy;
+use crate::clock::{Entropy, Timestamp};
 
 /// Crockford-like lower-case base 32: no `i`, `l`, `o`, `u`, so that ids survive being read aloud.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -93,6 +93,26 @@ string_id!(
     ""
 );
 
+impl RunId {
+    /// A fresh id of a run that opens at `now`: the prefix, the time in milliseconds and 80 random bits. Ids are in
+    /// the order of their times, so that a store keeps new runs together.
+    pub fn generate_at(now: Timestamp, entropy: &dyn Entropy) -> Self {
+        let mut bytes = [0_u8; 10];
+        entropy.fill(&mut bytes);
+        let mut id = Self::first_at(now);
+        id.0.push_str(&base32(&bytes));
+        id
+    }
+
+    /// What every id of that millisecond begins with; a later one's is greater.
+    pub fn first_at(time: Timestamp) -> Self {
+        let time_ms = u64::try_from(time.as_millisecond()).unwrap_or_default();
+        // 48 bits, which last for some thousand years.
+        let [_, _, bytes @ ..] = time_ms.to_be_bytes();
+        Self(format!("run_{}", base32(&bytes)))
+    }
+}
+
 /// A person behind a key. Always namespaced by the key, so that one key can never name another key's users.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -160,6 +180,35 @@ mod tests {
             UserId::of(&key, Some(&"x".repeat(257))),
             Err(UserIdFault::TooLong)
         );
+    }
+
+    #[test]
+    fn run_ids_are_in_the_order_of_time() {
+        #[derive(Debug)]
+        struct Ones;
+        impl Entropy for Ones {
+            fn fill(&self, bytes: &mut [u8]) {
+                bytes.fill(0xff);
+            }
+        }
+        let times = [
+            -1,
+            0,
+            1,
+            31,
+            32,
+            1_023,
+            1_024,
+            1_800_000_000_000,
+            1_800_000_000_001,
+        ];
+        let times = times.map(|ms| Timestamp::from_millisecond(ms).unwrap());
+        assert_eq!(RunId::first_at(times[0]), RunId::first_at(times[1]));
+        for pair in times[1..].windows(2) {
+            let (earlier, later) = (RunId::generate_at(pair[0], &Ones), RunId::first_at(pair[1]));
+            assert!(earlier < later, "{earlier} {later}");
+            assert_eq!(earlier.as_str().len(), 30);
+        }
     }
 
     #[test]

@@ -115,7 +115,7 @@ impl ToolBox for Outside {
         Ok(())
     }
 
-    async fn facts(&self, _call: &ToolCall, _spec: &ToolSpec) -> Facts {
+    async fn facts(&self, _call: &ToolCall, _spec: &ToolSpec, _mode: Mode) -> Facts {
         Facts::default()
     }
 

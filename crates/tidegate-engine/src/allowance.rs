@@ -39,9 +39,14 @@ pub(crate) async fn reserve(turn: &Turn, request: &mut ModelRequest) -> Result<A
     let need = need(prompt_tokens, answer_tokens);
     let grant = match engine.ledger().reserve_up_to(key_id, day, limit, need).await {
         Ok(grant) => grant,
-        Err(LedgerError::QuotaSpent { limit_tokens }) => {
+        Err(LedgerError::QuotaSpent {
+            limit_tokens,
+            left_tokens,
+        }) => {
             return Err(RunError::QuotaSpent {
                 limit_tokens,
+                left_tokens,
+                needed_tokens: need.least_tokens,
                 retry_after_s: engine.seconds_left_today(),
             });
         }

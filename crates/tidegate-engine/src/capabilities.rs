@@ -213,6 +213,7 @@ impl Engine {
     ) -> (Capabilities, String) {
         let tools = self.tools_of(caller);
         let hooks = self.hook_names();
+        let surroundings = self.surroundings();
         let subject = Subject {
             model,
             caller,
@@ -222,7 +223,7 @@ impl Engine {
             tools: &tools,
             options: self.options(),
             gate: self.gate(),
-            surroundings: &self.parts().surroundings,
+            surroundings: &surroundings,
             hooks: &hooks,
         };
         let capabilities = gather(subject, &self.parts().composer.skills_now());

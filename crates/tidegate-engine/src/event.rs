@@ -113,11 +113,15 @@ pub enum RunError {
         /// What is wrong and how to mend it.
         message: String,
     },
-    /// The day's tokens are spent.
-    #[error("the daily quota of {limit_tokens} tokens of this key is spent")]
+    /// The day's tokens are spent, or too few are left for the call.
+    #[error("{}", short_of_quota(*limit_tokens, *left_tokens, *needed_tokens))]
     QuotaSpent {
         /// The quota.
         limit_tokens: u64,
+        /// Tokens that are left of it.
+        left_tokens: u64,
+        /// About how many tokens the call needs at least: its prompt, and a word of an answer.
+        needed_tokens: u64,
         /// Until the next day begins, in seconds.
         retry_after_s: u64,
     },
@@ -145,6 +149,17 @@ pub enum RunError {
     /// The store failed.
     #[error("{0}")]
     Store(String),
+}
+
+/// Which of the two it is.
+fn short_of_quota(limit_tokens: u64, left_tokens: u64, needed_tokens: u64) -> String {
+    if left_tokens == 0 {
+        return format!("the daily quota of {limit_tokens} tokens of this key is spent");
+    }
+    format!(
+        "{left_tokens} tokens are left of the daily quota of {limit_tokens} tokens of this key, and this request needs \
+         about {needed_tokens} for its prompt alone; send a shorter one"
+    )
 }
 
 impl From<StoreError> for RunError {

@@ -71,7 +71,7 @@ impl Engine {
             conversation: String::new(),
             attendance: self.attendance_of(question.origin),
         };
-        let facts = self.tools().facts(&call, &spec).await;
+        let facts = self.tools().facts(&call, &spec, mode).await;
         Ok(CallExplanation {
             arguments: self.tools().check(&call, &spec).map_err(problem),
             hooks: self.hook_names(),

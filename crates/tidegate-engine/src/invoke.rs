@@ -271,7 +271,8 @@ async fn ask_hooks(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> Option<Tool
 /// The permission gate, on facts resolved just now. A gate that cannot say yes has said no.
 async fn decide(turn: &Turn, spec: &ToolSpec, call: &ToolCall, grant: Option<&Grant>) -> (Decision, Facts) {
     let denied = |reason: &str| (Decision::Deny(Denial::new("gate", reason)), Facts::default());
-    let mut facts = match bounded(turn.engine.tools().facts(call, spec), FACTS_TIMEOUT).await {
+    let facts = turn.engine.tools().facts(call, spec, turn.session.mode);
+    let mut facts = match bounded(facts, FACTS_TIMEOUT).await {
         NodeEnd::Done(facts) => facts,
         NodeEnd::TimedOut => return denied("the call could not be checked in time."),
         NodeEnd::Panicked(panic) => {

@@ -393,7 +393,13 @@ async fn broke_off(turn: &mut Turn, failure: RunError, shown: bool) -> Ending {
         return Ending::Failed(failure);
     }
     let (why, outcome) = match &failure {
-        RunError::QuotaSpent { .. } => ("the daily token quota is spent", Outcome::BudgetExceeded),
+        RunError::QuotaSpent { left_tokens: 0, .. } => {
+            ("the daily token quota is spent", Outcome::BudgetExceeded)
+        }
+        RunError::QuotaSpent { .. } => (
+            "too little is left of the daily token quota",
+            Outcome::BudgetExceeded,
+        ),
         RunError::TurnTimeout { .. } => ("the turn ran out of time", Outcome::BudgetExceeded),
         RunError::Model(_)
         | RunError::ModelNotAllowed(_)

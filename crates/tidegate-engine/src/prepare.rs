@@ -202,6 +202,7 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
     let allowed = engine.tools_of(&request.caller);
     let composer = &engine.parts().composer;
     let hooks = engine.hook_names();
+    let surroundings = engine.surroundings();
     let subject = |tools| Subject {
         model: &request.model,
         caller: &request.caller,
@@ -211,7 +212,7 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
         tools,
         options: engine.options(),
         gate: engine.gate(),
-        surroundings: &engine.parts().surroundings,
+        surroundings: &surroundings,
         hooks: &hooks,
     };
     // A question about the agent is answered from what is on the disk now.

@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::{Arc, Mutex, PoisonError, RwLock, atomic::Ordering},
     time::Duration,
 };
 
@@ -100,6 +100,8 @@ pub struct Engine {
     schemas: HashMap<String, (Arc<ToolSpec>, ToolSchema)>,
     turns: Mutex<HashMap<KeyId, usize>>,
     prints: guard::Prints,
+    /// What the capability report tells, as long as the operator does not change it.
+    surroundings: RwLock<Arc<Surroundings>>,
 }
 
 impl Engine {
@@ -108,6 +110,7 @@ impl Engine {
         let schema = |spec: &Arc<ToolSpec>| (spec.name.clone(), (Arc::clone(spec), schema(spec)));
         Self {
             schemas: parts.tools.specs().iter().map(schema).collect(),
+            surroundings: RwLock::new(Arc::new(parts.surroundings.clone())),
             parts,
             turns: Mutex::default(),
             prints: guard::Prints::default(),
@@ -121,7 +124,8 @@ impl Engine {
             return Err(RunError::Stopping);
         }
         let slot = self.take_slot(&request.caller.key_id)?;
-        let run_id = RunId::generate(self.entropy());
+        let created_at = self.now();
+        let run_id = RunId::generate_at(created_at, self.entropy());
         let record = RunRecord {
             id: run_id.clone(),
             request_id: request.request_id.clone(),
@@ -129,7 +133,7 @@ impl Engine {
             user: request.caller.user.clone(),
             origin: request.origin,
             model: request.model.clone(),
-            created_at: self.now(),
+            created_at,
         };
         let on_disconnect = request.on_disconnect;
         let (emitter, events) = Emitter::new();
@@ -280,6 +284,16 @@ impl Engine {
 
     pub(crate) fn prints(&self) -> &guard::Prints {
         &self.prints
+    }
+
+    /// The surroundings as they are now.
+    pub(crate) fn surroundings(&self) -> Arc<Surroundings> {
+        Arc::clone(&self.surroundings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Tells the capability report of other surroundings: the policy was read again.
+    pub fn set_surroundings(&self, surroundings: Surroundings) {
+        *self.surroundings.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(surroundings);
     }
 
     pub(crate) fn redactor(&self) -> &Redactor {

@@ -151,6 +151,7 @@ impl Turn {
         let engine = &self.engine;
         let tools = engine.tools_of(&self.caller);
         let hooks = engine.hook_names();
+        let surroundings = engine.surroundings();
         let subject = Subject {
             model: &self.request.model,
             caller: &self.caller,
@@ -160,7 +161,7 @@ impl Turn {
             requested: self.request.mode,
             attendance: self.session.attendance,
             gate: engine.gate(),
-            surroundings: &engine.parts().surroundings,
+            surroundings: &surroundings,
             hooks: &hooks,
         };
         capabilities::report(subject, &engine.parts().composer.skills())

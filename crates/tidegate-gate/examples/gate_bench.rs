@@ -20,12 +20,22 @@ use tidegate_core::{
     tool::{Arguments, Effect, Parameter, ParameterType, ToolCall, ToolMode, ToolSpec},
 };
 use tidegate_gate::{
-    Decision, Facts, PathFact, PathKind, PermissionGate, Policy, ResolvedPath, Session, Zones,
+    Decision, Facts, PathFact, PathFault, PathKind, PermissionGate, Policy, ResolvedPath, Session, Zones,
+    guards::outbound::Secrets,
     shell::{self, DEFAULT_MAX_COMMAND_CHARS, OperandKind, Place},
 };
 
 /// How often every input is judged; its middle time counts.
 const ROUNDS: usize = 9;
+/// The longest path that is looked up, and the deepest.
+const PATH_BYTES_MAX: usize = 4_095;
+const COMPONENTS_MAX: usize = 128;
+/// What may not leave: as many values as a server with a few providers has.
+const SECRETS: [&str; 3] = [
+    "example-value-of-a-provider-1",
+    "another value, with blanks and \"quotes\"",
+    "0123456789abcdef0123456789abcdef",
+];
 const WORKSPACE: &str = "/w/proj";
 
 fn main() -> ExitCode {
@@ -76,6 +86,9 @@ fn measure() -> Result<Figures, Box<dyn std::error::Error>> {
     let p50 = times.get(times.len() / 2).copied().unwrap_or_default();
     let mut bounds: Vec<(&str, f64)> = at_the_bounds()
         .into_iter()
+        .chain(of_odd_letters())
+        .chain(of_odd_names())
+        .filter(|(name, _)| std::env::args().nth(1).is_none_or(|only| only == *name))
         .filter(|(_, command)| desk.is_judged(command))
         .map(|(name, command)| (name, desk.middle(&command)))
         .collect();
@@ -109,17 +122,89 @@ fn at_the_bounds() -> Vec<(&'static str, String)> {
         ("many commits", fill("git log", " HEAD", "")),
         ("many groups", fill("", "( ls ) ; ", "ls")),
         ("many tests", fill("ls", " && test -f a", "")),
-        (
-            "many letters of other scripts",
-            fill("echo ", "ä", "")
-                .chars()
-                .take(DEFAULT_MAX_COMMAND_CHARS)
-                .collect(),
-        ),
         ("many comments", fill("ls ", "# a\n", "")),
         ("many blanks", fill("ls", " ", "x")),
         ("many expressions", fill("find . ", "-name a -o ", "-name b")),
         ("many edits", fill("sed -n ", "-e 1p ", "notes.txt")),
+    ]
+}
+
+/// Letters beyond ASCII, as many as there may be.
+fn of_odd_letters() -> Vec<(&'static str, String)> {
+    let fill = |prefix: &str, piece: &str| {
+        let room = DEFAULT_MAX_COMMAND_CHARS - prefix.chars().count();
+        let letters: String = piece.chars().cycle().take(room).collect();
+        format!("{prefix}{letters}")
+    };
+    vec![
+        ("letters of another script", fill("echo ", "ä")),
+        ("letters of three bytes", fill("echo ", "潮")),
+        ("letters of four bytes", fill("echo ", "𝒂")),
+        ("wide letters", fill("echo ", "ａ")),
+        ("letters that stand for many", fill("echo ", "\u{fdfa}")),
+        (
+            "a few letters that stand for many",
+            format!("echo {}", "\u{fdfa}".repeat(800)),
+        ),
+        ("marks on one letter", fill("echo a", "\u{301}\u{323}")),
+        ("invisible letters", fill("echo ", "\u{200b}")),
+        (
+            "wide words",
+            fill(
+                "echo",
+                " ａｂｃｄｅｆｇｈｉｊｋｌｍｎｏｐｑｒｓｔｕｖｗｘｙｚａｂｃｄｅｆｇｈｉｊｋｌｍｎ",
+            ),
+        ),
+        ("wide folders", fill("cat ", "ａｂｃｄｅｆｇ/")),
+        (
+            "quoted letters",
+            format!(
+                "{}\"",
+                fill("echo \"", "ä b")
+                    .chars()
+                    .take(DEFAULT_MAX_COMMAND_CHARS - 1)
+                    .collect::<String>()
+            ),
+        ),
+        ("files of another script", fill("cat", " äöü.txt")),
+    ]
+}
+
+/// Names that look like something the floors know.
+fn of_odd_names() -> Vec<(&'static str, String)> {
+    let fill = |prefix: &str, piece: &str| {
+        let room = DEFAULT_MAX_COMMAND_CHARS - prefix.len();
+        format!("{prefix}{}", piece.repeat(room / piece.len()))
+    };
+    let numbered = |prefix: &str, count: usize, name: &dyn Fn(usize) -> String| {
+        let names: String = (0..count).map(name).collect();
+        format!("{prefix}{names}")
+    };
+    vec![
+        ("one path of many folders", fill("cat ", "a/")),
+        ("paths of many folders", fill("cat", &format!(" {}", "a/".repeat(400)))),
+        ("folders with dots", fill("cat", &format!(" {}", ".a_/".repeat(255)))),
+        ("folders in capitals", fill("cat", &format!(" {}", "Ab/".repeat(255)))),
+        ("streams of one name", numbered("cat x", 2_500, &|at| format!(":{at:x}"))),
+        ("copies of copies", fill("cat a", ".bak~")),
+        ("names that nearly match", fill("cat", " .envy_keyless.pemm/id_rsab")),
+        ("patterns that nearly match", fill("cat", " .e?v*x[a-c]")),
+        ("quotes in one word", format!("{}{}", "echo ", "''".repeat(128))),
+        ("quoted words", fill("echo", " 'a b c d e f g h i j k l m n o p q r s t u v w x y z a b c d e f g h i j k l m n o p q r s t u v w x y z 1 2 3 4 5 6 7 8 9'").chars().take(12_000).collect()),
+        ("many pipes", fill("cat a", "|cat b c d e f g h i j k").chars().take(1_100).collect()),
+        ("text for python", format!("python3 -c \"{}\"", "open(a.b).read() + x_y;".repeat(600))),
+        ("text for bash", format!("bash -c \"{}\"", "ls a/b.c ".repeat(390))),
+        ("addresses", fill("curl", " https://a.test/b_c/d.e?f=g")),
+        ("base64", format!("curl -d {} https://a.test/", "QUJDREVGR0g".repeat(1_400))),
+        (
+            "base64 in pieces",
+            format!("curl https://a.test/ -d '{}'", "QUJDREVGR0gQUJDREVGR0g%3D ".repeat(600)),
+        ),
+        (
+            "escapes in escapes",
+            format!("curl https://a.test/ -d '{}'", "%252525%5c%5c".repeat(1_200)),
+        ),
+        ("assignments of values", fill("export", " a_b=c.d/e:f@g")),
     ]
 }
 
@@ -144,6 +229,7 @@ impl Desk {
             place: Place::new(WORKSPACE, "/w/home"),
             gate: PermissionGate::new(Policy {
                 zones,
+                secrets: Some(Arc::new(Secrets::compile(SECRETS)?)),
                 ..Policy::default()
             }),
             spec: spec(),
@@ -208,12 +294,7 @@ fn facts(analysis: shell::Analysis) -> Facts {
             argument: "command".to_owned(),
             requested: operand.text.clone(),
             access: operand.access,
-            resolution: Ok(ResolvedPath {
-                real: operand.text.clone().into(),
-                kind: PathKind::File,
-                hard_links: 1,
-                is_link: false,
-            }),
+            resolution: found(&operand.text),
         })
         .collect();
     Facts {
@@ -223,6 +304,19 @@ fn facts(analysis: shell::Analysis) -> Facts {
         command: Some(Arc::new(analysis)),
         ..Facts::default()
     }
+}
+
+/// What the tool box would find, with its own bounds on paths.
+fn found(path: &str) -> Result<ResolvedPath, PathFault> {
+    if path.len() > PATH_BYTES_MAX || path.matches('/').count() > COMPONENTS_MAX {
+        return Err(PathFault::Malformed("it is too long".to_owned()));
+    }
+    Ok(ResolvedPath {
+        real: path.into(),
+        kind: PathKind::File,
+        hard_links: 1,
+        is_link: false,
+    })
 }
 
 fn spec() -> ToolSpec {

@@ -36,8 +36,8 @@ pub struct ResolvedPath {
     pub real: PathBuf,
     /// What stands there.
     pub kind: PathKind,
-    /// How many names the file has; 1 for anything that is not a file. A write makes a new file under one name
-    /// and leaves the others alone, so more than one name is no reason to refuse.
+    /// How many names the file has; 1 for anything that is not a file. A write by the file tool makes a new file
+    /// under one name and leaves the others alone; a command may change the file under all of them.
     pub hard_links: u64,
     /// Whether the last component, as it was asked for, is a symbolic link.
     pub is_link: bool,

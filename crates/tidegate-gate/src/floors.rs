@@ -22,7 +22,10 @@ pub use self::{
     startup_files::names_startup_file,
 };
 
-pub(crate) use self::each::{each_operand_floor, each_path_floor, write_shape};
+pub(crate) use self::{
+    each::{each_operand_floor, each_path_floor, write_shape},
+    paths::shown,
+};
 
 use crate::{Access, Denial, Facts, PathFact, Zones};
 

@@ -3,7 +3,7 @@
 mod command;
 pub mod explain;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tidegate_core::{
     approval::ApprovalBinding,
@@ -129,21 +129,29 @@ pub struct Policy {
     pub digest: String,
 }
 
-/// The permission gate.
+/// The permission gate. Clones share one policy.
 #[derive(Debug, Clone)]
 pub struct PermissionGate {
-    policy: Policy,
+    policy: Arc<RwLock<Arc<Policy>>>,
 }
 
 impl PermissionGate {
     /// A gate with this policy.
     pub fn new(policy: Policy) -> Self {
-        Self { policy }
+        Self {
+            policy: Arc::new(RwLock::new(Arc::new(policy))),
+        }
     }
 
-    /// The policy in force.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
+    /// The policy in force. Whoever decides by it keeps it to the end of the decision.
+    pub fn policy(&self) -> Arc<Policy> {
+        Arc::clone(&self.policy.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another policy in force, from the next decision on. Approvals that were given under the old one open
+    /// nothing any more: its digest is part of what they are bound to.
+    pub fn set_policy(&self, policy: Policy) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
 
     /// Decides. The first layer that refuses is the answer; only what every layer lets pass is allowed, and a
@@ -156,15 +164,16 @@ impl PermissionGate {
         session: &Session,
         grant: Option<&Grant>,
     ) -> Decision {
+        let policy = &*self.policy();
         let refused = authority(&call, spec, session)
-            .or_else(|| self.policy.caps.check(facts))
-            .or_else(|| self.floors(&call, spec, facts))
+            .or_else(|| policy.caps.check(facts))
+            .or_else(|| policy.floors(&call, spec, facts))
             .or_else(|| facts.refusal.clone())
-            .or_else(|| self.departure(&call, spec, facts));
+            .or_else(|| policy.departure(&call, spec, facts));
         if let Some(denial) = refused {
             return Decision::Deny(denial);
         }
-        let reason = match self.ask(spec, facts, session) {
+        let reason = match policy.ask(spec, facts, session) {
             Ok(basis) => return Decision::Allow(Authorized::new(call, basis)),
             Err(reason) => reason,
         };
@@ -190,7 +199,7 @@ impl PermissionGate {
                 return Decision::Allow(Authorized::new(call, Basis::Unattended));
             }
         }
-        let binding = grant::binding(&call, facts, session, &self.policy.digest);
+        let binding = grant::binding(&call, facts, session, &policy.digest);
         match grant.filter(|grant| grant.opens(&binding)) {
             Some(grant) => {
                 let basis = Basis::Grant(grant.id().clone());
@@ -204,19 +213,21 @@ impl PermissionGate {
             })),
         }
     }
+}
 
+impl Policy {
     /// What no mode and no grant opens.
     fn floors(&self, call: &ToolCall, spec: &ToolSpec, facts: &Facts) -> Option<Denial> {
         if spec.mode == ToolMode::Shell {
-            command::floors(call, facts, &self.policy)
+            command::floors(call, facts, self)
         } else {
-            floors::check(call, spec, facts, &self.policy.zones)
+            floors::check(call, spec, facts, &self.zones)
         }
     }
 
     /// Secrets do not leave, in no mode and by no grant.
     fn departure(&self, call: &ToolCall, spec: &ToolSpec, facts: &Facts) -> Option<Denial> {
-        let secrets = self.policy.secrets.as_ref()?;
+        let secrets = self.secrets.as_ref()?;
         let leaves = match spec.effect {
             Effect::Read | Effect::Write => false,
             Effect::Network => true,
@@ -232,12 +243,11 @@ impl PermissionGate {
             return Err(Reason {
                 layer: "git_push",
                 code: "git_push",
-                text: "a push is asked about in every mode; an approval covers this remote and branch only."
-                    .to_owned(),
+                text: pushed(facts),
             });
         }
         if session.mode != Mode::FullAuto
-            && let Some((ZoneVerdict::Ask(code), path)) = self.policy.zones.judge_all(facts)
+            && let Some((ZoneVerdict::Ask(code), path)) = self.zones.judge_all(facts)
         {
             return Err(Reason {
                 layer: "zones",
@@ -246,7 +256,7 @@ impl PermissionGate {
             });
         }
         if spec.mode == ToolMode::Shell {
-            return command::ask(facts, session.mode, &self.policy.zones);
+            return command::ask(facts, session.mode, &self.zones);
         }
         match (spec.effect, session.mode) {
             (Effect::Read, _) => Ok(Basis::Read),
@@ -254,7 +264,7 @@ impl PermissionGate {
             (Effect::Write | Effect::Network | Effect::External, Mode::ReadOnly | Mode::PlanOnly) => {
                 if spec.effect == Effect::Write
                     && session.mode == Mode::ReadOnly
-                    && self.policy.zones.is_no_prompt(facts)
+                    && self.zones.is_no_prompt(facts)
                 {
                     return Ok(Basis::NoPromptZone);
                 }
@@ -315,6 +325,19 @@ fn authority(call: &ToolCall, spec: &ToolSpec, session: &Session) -> Option<Deni
         return Some(Denial::new("tool_allow_list", "this key may not use this tool."));
     }
     None
+}
+
+/// What a push is asked about for: the address stands in it, since that is what a person would allow.
+fn pushed(facts: &Facts) -> String {
+    let mut text =
+        "a push is asked about in every mode; an approval covers this branch and this address only"
+            .to_owned();
+    if let [url] = facts.urls.as_slice() {
+        text.push_str(": ");
+        text.push_str(url);
+    }
+    text.push('.');
+    text
 }
 
 /// Effects in the order of what they can do.

@@ -4,6 +4,7 @@
 //! are as pure as the floors.
 
 pub mod address;
+mod base32;
 pub mod egress;
 pub mod outbound;
 pub mod prompt_leak;

@@ -11,6 +11,7 @@
 mod analysis;
 mod braces;
 mod floor;
+mod letters;
 mod lists;
 mod plan;
 mod programs;
@@ -18,10 +19,6 @@ mod reader;
 mod readonly;
 mod shape;
 mod syntax;
-
-use std::borrow::Cow;
-
-use unicode_normalization::UnicodeNormalization;
 
 pub use self::{
     analysis::{Analysis, Operand, OperandKind, Place, Verdict},
@@ -31,8 +28,10 @@ pub use crate::Access;
 
 use self::{
     floor::{Finding, Floor, Walk, expand::escape, operands::join},
+    letters::Look,
     lists::Lists,
     programs::Programs,
+    reader::{Fault, Read},
     readonly::{Judge, Reason},
 };
 
@@ -140,33 +139,42 @@ impl Policy {
             analysis.refuse(finding);
             return analysis;
         }
-        let is_plain = is_plain_text(command);
-        let finding = self.walk(command, place, &mut analysis);
-        // Letters that look like others, and blanks that are none, are read as what they look like as well.
-        let finding = match (finding, seen(command)) {
-            (None, Some(seen)) => self.walk(&seen, place, &mut analysis),
-            (finding, _) => finding,
+        let read = reader::read(command, 0);
+        let finding = match (self.walk(command, &read, place, &mut analysis), &read) {
+            (None, Ok(read)) => match self.looks(command, place, &mut analysis) {
+                None => {
+                    match self.read_only(command, read, place, &mut analysis) {
+                        Ok(()) => analysis.allow(),
+                        Err(reason) => analysis.question(reason.code, reason.text),
+                    }
+                    return analysis;
+                }
+                Some(finding) => finding,
+            },
+            (Some(finding), _) => finding,
+            (None, Err(_)) => refusal("syntax", "it cannot be read"),
         };
-        if let Some(finding) = finding {
-            analysis.refuse(finding);
-            return analysis;
-        }
-        match self.read_only(command, place, is_plain, &mut analysis) {
-            Ok(()) => analysis.allow(),
-            Err(reason) => analysis.question(reason.code, reason.text),
-        }
+        analysis.refuse(finding);
         analysis
+    }
+
+    /// Letters that look like others, and blanks that are none, are read as what they look like as well.
+    fn looks(&self, command: &str, place: &Place, analysis: &mut Analysis) -> Option<Finding> {
+        match letters::look(command, self.max_command_chars) {
+            Look::AsIs => None,
+            Look::Other(seen) => {
+                let read = reader::read(&seen, 0);
+                read.is_ok()
+                    .then(|| self.walk(&seen, &read, place, analysis))
+                    .flatten()
+            }
+            Look::TooMuch => Some(refusal("too_long", "as it looks, it is too long to be judged")),
+        }
     }
 
     /// What is refused before it is read.
     fn unreadable(&self, command: &str) -> Option<Finding> {
-        let refused = |code, reason: &str| {
-            Some(Finding {
-                floor: Floor::Unanalysable,
-                code,
-                reason: reason.to_owned(),
-            })
-        };
+        let refused = |code, reason| Some(refusal(code, reason));
         if command.trim().is_empty() {
             return refused("empty", "there is no command");
         }
@@ -184,14 +192,20 @@ impl Policy {
     }
 
     /// The second walk: what must never run.
-    fn walk(&self, command: &str, place: &Place, analysis: &mut Analysis) -> Option<Finding> {
+    fn walk(
+        &self,
+        command: &str,
+        read: &Result<Read, Fault>,
+        place: &Place,
+        analysis: &mut Analysis,
+    ) -> Option<Finding> {
         let mut walk = Walk::new(place, &self.lists, command);
-        let finding = match reader::read(command, 0) {
+        let finding = match read {
             Ok(read) => {
                 analysis.is_odd |= read.is_odd;
                 walk.run(&read.script)
             }
-            Err(fault) => Some(walk.broken(command, fault)),
+            Err(fault) => Some(walk.broken(command, *fault)),
         };
         analysis.gather(walk);
         finding
@@ -201,20 +215,16 @@ impl Policy {
     fn read_only(
         &self,
         command: &str,
+        read: &Read,
         place: &Place,
-        is_plain: bool,
         analysis: &mut Analysis,
     ) -> Result<(), Reason> {
-        if !is_plain || analysis.is_odd {
+        if analysis.is_odd || !letters::is_plain_text(command) {
             return Err(Reason {
                 code: "letters",
                 text: "it holds control characters, invisible letters or unusual quotes".to_owned(),
             });
         }
-        let read = reader::read(command, 0).map_err(|_| Reason {
-            code: "syntax",
-            text: "it cannot be read".to_owned(),
-        })?;
         let mut judge = Judge::new(&self.programs, place);
         let node = judge.script(&read.script)?;
         analysis.settle(node, judge);
@@ -227,41 +237,13 @@ impl Policy {
     }
 }
 
-/// Whether a text holds no control character but tab and line end, and nothing invisible.
-fn is_plain_text(text: &str) -> bool {
-    text.chars().all(|letter| {
-        letter.is_ascii_graphic()
-            || matches!(letter, ' ' | '\t' | '\n')
-            || (!letter.is_ascii()
-                && !letter.is_control()
-                && !letter.is_whitespace()
-                && !crate::guards::untrusted::is_invisible(letter)
-                && !matches!(letter, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{10ffff}' | '\u{fff0}'..='\u{ffff}'))
-    })
-}
-
-/// The line as it looks: other blanks as blanks, other line ends as line ends, nothing invisible, and letters in
-/// their plain form. `None` if it looks as it is.
-fn seen(command: &str) -> Option<String> {
-    if command
-        .bytes()
-        .all(|byte| byte.is_ascii_graphic() || matches!(byte, b' ' | b'\t' | b'\n'))
-    {
-        return None;
+/// A line that cannot be judged.
+fn refusal(code: &'static str, reason: &str) -> Finding {
+    Finding {
+        floor: Floor::Unanalysable,
+        code,
+        reason: reason.to_owned(),
     }
-    let seen: String = command
-        .chars()
-        .filter_map(|letter| match letter {
-            '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Some('\n'),
-            ' ' | '\t' | '\n' => Some(letter),
-            letter if letter.is_whitespace() => Some(' '),
-            letter if letter.is_control() || crate::guards::untrusted::is_invisible(letter) => None,
-            letter => Some(letter),
-        })
-        .nfkc()
-        .collect();
-    let seen: Cow<'_, str> = Cow::Owned(seen);
-    (seen != command && reader::read(&seen, 0).is_ok()).then(|| seen.into_owned())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tidegate_core::{
-    caller::Caller,
+    caller::{Caller, Mode},
     id::RunId,
     tool::{ToolCall, ToolResult, ToolSpec},
 };
@@ -30,8 +30,9 @@ pub trait ToolBox: Send + Sync + std::fmt::Debug {
     /// the result to give the model, with the parameter named and an example shown.
     fn check(&self, call: &ToolCall, spec: &ToolSpec) -> Result<(), ToolResult>;
 
-    /// Resolves what the call means in the world. Never fails: what cannot be resolved is a fact too.
-    async fn facts(&self, call: &ToolCall, spec: &ToolSpec) -> Facts;
+    /// Resolves what the call means in the world, as far as a decision in this mode may need it. Never fails: what
+    /// cannot be resolved is a fact too.
+    async fn facts(&self, call: &ToolCall, spec: &ToolSpec, mode: Mode) -> Facts;
 
     /// Runs a call that the gate has allowed. Dropping the future stops the work and what it started.
     async fn run(&self, call: Authorized<ToolCall>, context: &ToolContext) -> ToolResult;

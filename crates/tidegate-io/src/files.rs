@@ -13,6 +13,7 @@ mod operand;
 mod place;
 mod private;
 mod resolve;
+mod twins;
 mod walk;
 mod write;
 
@@ -23,4 +24,5 @@ pub use operand::{OperandKind, View, resolve_operand};
 pub use place::{Entry, EntryKind, FileError, Listing, Place};
 pub use private::{check_writable_dir, create_private_dir, write_private};
 pub use resolve::{PATH_BYTES_MAX, RootError, Roots, real_path_of};
+pub use twins::Twins;
 pub use write::Written;

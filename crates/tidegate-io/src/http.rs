@@ -8,13 +8,17 @@
 //! are not read, and a body is only ever read up to a bound the caller names. The client sets no time limit
 //! beyond the one for connecting: how long an answer may take is known to the caller alone.
 
+mod plain;
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::{
+    Method,
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
+};
 use tidegate_core::secret::Secret;
 
 /// The default of [`Options::connect_timeout_ms`].
@@ -26,6 +30,8 @@ pub const POOL_IDLE_MS: u64 = 50_000;
 pub const POOL_IDLE_PER_HOST_MAX: usize = 32;
 /// How many response headers are read at most.
 pub const HEADERS_MAX: usize = 100;
+/// How we call ourselves.
+const AGENT: &str = concat!("tidegate/", env!("CARGO_PKG_VERSION"));
 
 /// Why a request failed. No variant holds a URL's query, a header or a body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -80,10 +86,12 @@ pub fn install_crypto() {
     }
 }
 
-/// A client for addresses the operator chose. Clones share one connection pool.
+/// A client for addresses the operator chose. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct OperatorClient {
     client: reqwest::Client,
+    /// For `http://`; `None` where a proxy stands between.
+    plain: Option<Arc<plain::Pool>>,
 }
 
 impl OperatorClient {
@@ -95,7 +103,7 @@ impl OperatorClient {
     pub fn new(options: &Options) -> Result<Self, Error> {
         install_crypto();
         let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
+            .user_agent(AGENT)
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .retry(reqwest::retry::never())
@@ -109,21 +117,31 @@ impl OperatorClient {
             Some(proxy) => builder.proxy(reqwest::Proxy::all(proxy).map_err(|error| build_error(&error))?),
         };
         let client = builder.build().map_err(|error| build_error(&error))?;
-        Ok(Self { client })
+        let plain = options
+            .proxy
+            .is_none()
+            .then(|| Arc::new(plain::Pool::new(options)));
+        Ok(Self { client, plain })
     }
 
     /// Begins a GET.
     pub fn get(&self, url: &str) -> Request {
-        Request {
-            inner: self.client.get(url),
-            fault: None,
-        }
+        self.request(Method::GET, url)
     }
 
     /// Begins a POST.
     pub fn post(&self, url: &str) -> Request {
+        self.request(Method::POST, url)
+    }
+
+    fn request(&self, method: Method, url: &str) -> Request {
+        let plain = self.plain.as_ref();
+        let plain = plain.and_then(|pool| plain::Request::new(pool, method.clone(), url));
         Request {
-            inner: self.client.post(url),
+            inner: match plain {
+                Some(request) => Inner::Plain(request),
+                None => Inner::Any(self.client.request(method, url)),
+            },
             fault: None,
         }
     }
@@ -133,8 +151,16 @@ impl OperatorClient {
 #[derive(Debug)]
 #[must_use]
 pub struct Request {
-    inner: reqwest::RequestBuilder,
+    inner: Inner,
     fault: Option<Error>,
+}
+
+/// By which client it goes.
+#[derive(Debug)]
+enum Inner {
+    Plain(plain::Request),
+    /// Also what is no address at all; that client says so.
+    Any(reqwest::RequestBuilder),
 }
 
 impl Request {
@@ -160,7 +186,13 @@ impl Request {
     /// Sets a body and its media type.
     pub fn body(self, content_type: &str, body: impl Into<Bytes>) -> Self {
         let mut request = self.add(CONTENT_TYPE.as_str(), content_type, false);
-        request.inner = request.inner.body(body.into());
+        request.inner = match request.inner {
+            Inner::Plain(mut plain) => {
+                plain.body(body.into());
+                Inner::Plain(plain)
+            }
+            Inner::Any(builder) => Inner::Any(builder.body(body.into())),
+        };
         request
     }
 
@@ -173,7 +205,13 @@ impl Request {
         match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
             (Ok(name), Ok(mut value)) => {
                 value.set_sensitive(sensitive);
-                self.inner = self.inner.header(name, value);
+                self.inner = match self.inner {
+                    Inner::Plain(mut plain) => {
+                        plain.header(name, value);
+                        Inner::Plain(plain)
+                    }
+                    Inner::Any(builder) => Inner::Any(builder.header(name, value)),
+                };
             }
             _ => {
                 // A wrong name may itself be a secret pasted into the wrong field, so it is not repeated.
@@ -191,36 +229,53 @@ impl Request {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let inner = self.inner.send().await.map_err(classify)?;
-        Ok(Response { inner })
+        Ok(match self.inner {
+            Inner::Plain(plain) => Response(Answer::Plain(plain.send().await?)),
+            Inner::Any(builder) => Response(Answer::Any(builder.send().await.map_err(classify)?)),
+        })
     }
 }
 
 /// An answer whose body has not been read yet.
 #[derive(Debug)]
-pub struct Response {
-    inner: reqwest::Response,
+pub struct Response(Answer);
+
+/// By which client it came.
+#[derive(Debug)]
+enum Answer {
+    Plain(plain::Response),
+    Any(reqwest::Response),
 }
 
 impl Response {
     /// The status.
     pub fn status(&self) -> u16 {
-        self.inner.status().as_u16()
+        match &self.0 {
+            Answer::Plain(response) => response.status,
+            Answer::Any(response) => response.status().as_u16(),
+        }
     }
 
     /// Whether the status is 200 to 299.
     pub fn is_success(&self) -> bool {
-        self.inner.status().is_success()
+        (200..300).contains(&self.status())
     }
 
     /// A header's first value, where it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.inner.headers().get(name)?.to_str().ok()
+        let headers = match &self.0 {
+            Answer::Plain(response) => &response.headers,
+            Answer::Any(response) => response.headers(),
+        };
+        headers.get(name)?.to_str().ok()
     }
 
     /// The next piece of the body; `None` at its end. Cancel safe.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        self.inner.chunk().await.map_err(classify)
+        match &mut self.0 {
+            Answer::Plain(response) => response.chunk().await,
+            Answer::Any(response) => response.chunk().await.map_err(classify),
+        }
     }
 
     /// The whole body.

@@ -80,7 +80,7 @@ impl Level {
 }
 
 /// How programs are confined. `[sandbox]` in `tidegate.toml`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Options {
     /// The weakest level that programs may run at. `none` accepts programs that nothing holds back.
@@ -89,6 +89,20 @@ pub struct Options {
     pub readable: Vec<PathBuf>,
     /// The bounds of each run. The time and output of a tool's own row hold where they are less.
     pub limits: Limits,
+    /// When git is killed that reaches another machine, in milliseconds, in place of the limits' own time: a large
+    /// repository takes minutes. The time of a tool's own row holds where it is less.
+    pub network_timeout_ms: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            level_min: Level::default(),
+            readable: Vec::new(),
+            limits: Limits::default(),
+            network_timeout_ms: 300_000,
+        }
+    }
 }
 
 /// Why nothing was run.
@@ -201,6 +215,11 @@ impl Sandbox {
     /// The bounds that the operator has set.
     pub fn limits(&self) -> Limits {
         self.options.limits
+    }
+
+    /// When a run that reaches another machine is killed, in milliseconds.
+    pub fn network_timeout_ms(&self) -> u64 {
+        self.options.network_timeout_ms
     }
 
     /// Runs a task to its end or to one of its bounds. Dropping the future kills everything it started.

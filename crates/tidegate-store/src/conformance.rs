@@ -434,7 +434,10 @@ pub(crate) async fn usage_is_booked(ledger: &dyn Ledger) {
     let refused = ledger.reserve(&key_id, day, Some(1_000), 1).await;
     assert!(matches!(
         refused,
-        Err(LedgerError::QuotaSpent { limit_tokens: 1_000 })
+        Err(LedgerError::QuotaSpent {
+            limit_tokens: 1_000,
+            left_tokens: 0
+        })
     ));
     ledger.reserve(&key_id, day, Some(1_001), 1).await.unwrap();
     ledger.reserve(&key_id, day, None, u64::MAX).await.unwrap();

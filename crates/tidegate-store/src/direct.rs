@@ -90,6 +90,10 @@ impl Direct {
 }
 
 fn transact(connection: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<usize, rusqlite::Error> {
+    if !sql.contains("; ") {
+        // One statement that writes is a transaction by itself, begun with the right to write.
+        return step(connection, sql, values);
+    }
     step(connection, "BEGIN IMMEDIATE", &[])?;
     let mut rows = 0;
     for statement in sql.split("; ") {

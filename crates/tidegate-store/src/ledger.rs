@@ -262,7 +262,12 @@ impl Store {
             let now = Instant::now();
             match day.room(limit_tokens, need, now < patient_until, now, ttl) {
                 Room::Free { tokens } => return Ok(tokens),
-                Room::Spent => return Err(LedgerError::QuotaSpent { limit_tokens }),
+                Room::Spent { left_tokens } => {
+                    return Err(LedgerError::QuotaSpent {
+                        limit_tokens,
+                        left_tokens,
+                    });
+                }
                 // Either a call reports, or the oldest of them is given up, or this one makes do with less.
                 Room::Wait { until } => {
                     drop(tokio::time::timeout_at(until.min(patient_until), reported).await);

@@ -2,7 +2,8 @@
 //!
 //! Opening and closing a run stand in the way of every request, so that each is written on the thread that asks
 //! ([`Direct`]), or else in one round trip to the database's thread ([`Command::apply_alone`]), and touches few
-//! pages.
+//! pages: the first line and the last are in the run's own row, and the ids of new runs are neighbours. The view
+//! `run_journal` has every line.
 
 use async_trait::async_trait;
 use rusqlite::ToSql;
@@ -29,10 +30,8 @@ const JOURNAL_SHOWN_MAX: u32 = 10_000;
 const PRUNE_BATCH: u32 = 200;
 
 statements! {
-    OPEN, OPEN_ALONE = "INSERT INTO runs (id, request_id, key_id, user_id, origin, model, created_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7); \
-     INSERT INTO run_checkpoints (run_id, line, key_id, user_id, at, stage, state) \
-     VALUES ($1, 1, $3, $4, $8, $9, $10)"
+    OPEN, OPEN_ALONE = "INSERT INTO runs (id, request_id, key_id, user_id, origin, model, created_at, first_at, \
+     first_stage, first_state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 }
 
 statements! {
@@ -40,37 +39,45 @@ statements! {
     CHECKPOINT_WITH_STATE, CHECKPOINT_WITH_STATE_ALONE = "UPDATE run_checkpoints SET state = NULL \
      WHERE run_id = $1 AND state IS NOT NULL \
      AND EXISTS (SELECT 1 FROM runs WHERE id = $1 AND state = 'running'); \
+     UPDATE runs SET first_state = NULL WHERE id = $1 AND state = 'running' AND first_state IS NOT NULL; \
      INSERT INTO run_checkpoints (run_id, line, key_id, user_id, at, stage, state) \
-     SELECT id, (SELECT coalesce(max(line), 0) + 1 FROM run_checkpoints WHERE run_id = $1), key_id, user_id, \
+     SELECT id, (SELECT coalesce(max(line), 1) + 1 FROM run_checkpoints WHERE run_id = $1), key_id, user_id, \
      $2, $3, $4 FROM runs WHERE id = $1 AND state = 'running' RETURNING line"
 }
 
 statements! {
     CHECKPOINT, CHECKPOINT_ALONE = "INSERT INTO run_checkpoints (run_id, line, key_id, user_id, at, stage) \
-     SELECT id, (SELECT coalesce(max(line), 0) + 1 FROM run_checkpoints WHERE run_id = $1), key_id, user_id, \
+     SELECT id, (SELECT coalesce(max(line), 1) + 1 FROM run_checkpoints WHERE run_id = $1), key_id, user_id, \
      $2, $3 FROM runs WHERE id = $1 AND state = 'running' RETURNING line"
 }
 
 statements! {
     /// The states go with the close: nobody continues a run that has ended, and people's words are kept no
-    /// longer than they are needed. The run's own row comes last, because the others ask whether it is open.
-    CLOSE, CLOSE_ALONE = "INSERT INTO run_checkpoints (run_id, line, key_id, user_id, at, stage) \
-     SELECT id, (SELECT coalesce(max(line), 0) + 1 FROM run_checkpoints WHERE run_id = $1), key_id, user_id, \
-     $2, $10 FROM runs WHERE id = $1 AND state = 'running' \
-     AND NOT EXISTS (SELECT 1 FROM run_checkpoints WHERE run_id = $1 AND stage = $10); \
-     UPDATE run_checkpoints SET state = NULL WHERE run_id = $1 AND state IS NOT NULL \
+    /// longer than they are needed. The run's own row comes last, because the other asks whether it is open.
+    CLOSE, CLOSE_ALONE = "UPDATE run_checkpoints SET state = NULL WHERE run_id = $1 AND state IS NOT NULL \
      AND EXISTS (SELECT 1 FROM runs WHERE id = $1 AND state = 'running'); \
      UPDATE runs SET ended_at = $2, state = $3, outcome = $4, input_tokens = $5, output_tokens = $6, \
-     cached_tokens = $7, reasoning_tokens = $8, estimated = $9 \
+     cached_tokens = $7, reasoning_tokens = $8, estimated = $9, first_state = NULL, \
+     has_end = first_stage IS NOT $10 \
+     AND NOT EXISTS (SELECT 1 FROM run_checkpoints WHERE run_id = $1 AND stage = $10) \
      WHERE id = $1 AND state = 'running' RETURNING id"
 }
 
 const FIND: &str = "SELECT * FROM runs WHERE id = $1 AND key_id = $2";
 
-const JOURNAL: &str = "SELECT at, stage FROM run_checkpoints WHERE run_id = $1 ORDER BY line LIMIT $2";
+const JOURNAL: &str = "SELECT at, stage FROM run_journal WHERE run_id = $1 ORDER BY line LIMIT $2";
 
-const LATEST_STATE: &str = "SELECT at, stage, state FROM run_checkpoints \
+const LATEST_STATE: &str = "SELECT at, stage, state FROM run_journal \
      WHERE run_id = $1 AND state IS NOT NULL ORDER BY line DESC LIMIT 1";
+
+/// Runs that were left open get their first lines among the others. What follows looks at a journal for each of
+/// them, and in the view that would be a look at every run there is.
+const RECOVER_FIRST_LINES: [&str; 2] = [
+    "INSERT INTO run_checkpoints (run_id, line, key_id, user_id, at, stage, state) \
+     SELECT id, 1, key_id, user_id, first_at, first_stage, first_state FROM runs \
+     WHERE state = 'running' AND first_stage IS NOT NULL",
+    "UPDATE runs SET first_at = NULL, first_stage = NULL, first_state = NULL WHERE state = 'running'",
+];
 
 /// Ids of calls may repeat within a run (some models number them anew each round), so that befores and
 /// afters are counted rather than looked for.
@@ -105,7 +112,14 @@ const RECOVER_ESTIMATED: &str = "UPDATE runs SET estimated = 1 WHERE state = 'ru
      SELECT stage ->> 'stage' FROM run_checkpoints WHERE run_id = runs.id ORDER BY line DESC LIMIT 1 \
      ) IS NOT 'after_effect'";
 
-const PRUNE: &str = "DELETE FROM runs WHERE id IN (SELECT id FROM runs WHERE ended_at < $1 LIMIT $2)";
+/// Runs whose ids begin with the time of their opening: they lie in its order, and none that has ended before a
+/// time was opened after it.
+const PRUNE: &str = "DELETE FROM runs WHERE id IN \
+     (SELECT id FROM runs WHERE id < $3 AND ended_at < $1 LIMIT $2)";
+
+/// Runs of earlier versions, whose ids say nothing.
+const PRUNE_UNORDERED: &str = "DELETE FROM runs WHERE id IN (SELECT id FROM runs \
+     WHERE ended_at IS NOT NULL AND length(id) <> 30 AND ended_at < $1 LIMIT $2)";
 
 #[async_trait]
 impl RunStore for Store {
@@ -433,7 +447,8 @@ impl Command for Recover {
     type Output = (u64, u64);
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<(u64, u64), StoreError> {
-        for sql in [RECOVER_USAGE, RECOVER_ESTIMATED] {
+        let summing_up = [RECOVER_USAGE, RECOVER_ESTIMATED];
+        for sql in RECOVER_FIRST_LINES.into_iter().chain(summing_up) {
             let done = sqlx::query(sql).execute(&mut *connection).await;
             done.map_err(failed("summing up what was left open"))?;
         }
@@ -463,12 +478,20 @@ impl Command for Prune {
     type Output = u64;
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<u64, StoreError> {
-        let done = sqlx::query(PRUNE)
+        let ordered = sqlx::query(PRUNE)
+            .bind(row::micros(self.before))
+            .bind(PRUNE_BATCH)
+            .bind(RunId::first_at(self.before).as_str().to_owned())
+            .execute(&mut *connection)
+            .await
+            .map_err(failed("removing old runs"))?;
+        let unordered = sqlx::query(PRUNE_UNORDERED)
             .bind(row::micros(self.before))
             .bind(PRUNE_BATCH)
             .execute(connection)
-            .await;
-        Ok(done.map_err(failed("removing old runs"))?.rows_affected())
+            .await
+            .map_err(failed("removing old runs"))?;
+        Ok(ordered.rows_affected() + unordered.rows_affected())
     }
 }
 

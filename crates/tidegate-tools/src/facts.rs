@@ -7,11 +7,12 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
-use tidegate_core::tool::{ToolCall, ToolMode, ToolSpec};
+use tidegate_core::{
+    caller::Mode,
+    tool::{ToolCall, ToolMode, ToolSpec},
+};
 use tidegate_gate::{
-    Access, Facts, PathFact, PathFault,
-    guards::address::Fault,
-    hex,
+    Access, Denial, Facts, PathFact, PathFault, hex,
     shell::{Operand, OperandKind, Place, Verdict},
 };
 use tidegate_io::files::{self, resolve_operand};
@@ -33,7 +34,7 @@ const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 const OPERANDS_MAX: usize = 20_000;
 
 impl Tools {
-    pub(crate) async fn resolve(&self, call: &ToolCall, spec: &ToolSpec) -> Facts {
+    pub(crate) async fn resolve(&self, call: &ToolCall, spec: &ToolSpec, mode: Mode) -> Facts {
         let Some(arguments) = call.arguments.object() else {
             return Facts::default();
         };
@@ -42,7 +43,7 @@ impl Tools {
         };
         let mut facts = match spec.mode {
             ToolMode::Shell => {
-                self.command_facts(values.text("command").unwrap_or_default())
+                self.command_facts(values.text("command").unwrap_or_default(), mode)
                     .await
             }
             ToolMode::ReadText
@@ -64,6 +65,9 @@ impl Tools {
             | ToolMode::Introspect => self.path_facts(&values, spec).await,
         };
         self.destination(&mut facts, &values, spec);
+        if spec.mode == ToolMode::GitPush {
+            self.push_destination(&mut facts, &values, spec).await;
+        }
         facts
     }
 
@@ -108,7 +112,7 @@ impl Tools {
     }
 
     /// What a line for the shell is, and every file that it touches, as they really are.
-    async fn command_facts(&self, line: &str) -> Facts {
+    async fn command_facts(&self, line: &str, mode: Mode) -> Facts {
         let (shell, place) = (Arc::clone(&self.outside.shell), self.outside.place.clone());
         let view = self.outside.view.clone();
         let line = line.to_owned();
@@ -122,9 +126,10 @@ impl Tools {
                     break;
                 }
             }
-            let digests = match analysis.verdict() {
-                Verdict::NeedsGrant { .. } => scripts(&line, &place, &view),
-                Verdict::ReadOnly | Verdict::Refused { .. } => Vec::new(),
+            // Contents are what an approval is bound to; where nothing is asked, nobody looks at them.
+            let digests = match (analysis.verdict(), may_ask(mode, &paths)) {
+                (Verdict::NeedsGrant { .. }, true) => scripts(&line, &place, &view),
+                (Verdict::NeedsGrant { .. } | Verdict::ReadOnly | Verdict::Refused { .. }, _) => Vec::new(),
             };
             (analysis, paths, digests)
         });
@@ -152,19 +157,31 @@ impl Tools {
         }
     }
 
+    /// Where a push would go, as the repository has it just now. Unknown where nothing is run: nothing is pushed there.
+    async fn push_destination(&self, facts: &mut Facts, values: &Values<'_>, spec: &ToolSpec) {
+        let Some(walls) = self.tried.walls(&self.outside, &self.files.zones).await else {
+            return;
+        };
+        let addresses = &self.outside.network.policy().address;
+        match runners::git::push_target(walls, &self.files.roots, addresses, spec, values).await {
+            Ok(url) => facts.urls.push(url),
+            Err(denial) => facts.refusal = Some(denial),
+        }
+    }
+
     /// Where the call would go, judged by the guards before any name is looked up.
     fn destination(&self, facts: &mut Facts, values: &Values<'_>, spec: &ToolSpec) {
         let policy = self.outside.network.policy();
         let text = |name| values.text(name).unwrap_or_default();
-        let judged: Result<String, Fault> = match spec.mode {
+        let judged: Result<String, Denial> = match spec.mode {
             ToolMode::PageTitle => policy
                 .address
                 .check(text("url"))
-                .map(|destination| destination.as_str().to_owned()),
-            ToolMode::GitClone => policy
-                .address
-                .check_remote(text("url"))
-                .map(|remote| remote.as_str().to_owned()),
+                .map(|destination| destination.as_str().to_owned())
+                .map_err(|fault| fault.denial()),
+            ToolMode::GitClone => {
+                runners::git::judged(&policy.address, text("url")).map(|remote| remote.as_str().to_owned())
+            }
             ToolMode::HttpGet | ToolMode::HttpPost => {
                 let Some(Template::Http(template)) = self.registry.get(&spec.name).map(|row| &row.template)
                 else {
@@ -177,6 +194,7 @@ impl Tools {
                     .address
                     .check_named(&wanted.url, template.base())
                     .map(|destination| destination.as_str().to_owned())
+                    .map_err(|fault| fault.denial())
             }
             ToolMode::ReadText
             | ToolMode::ListFiles
@@ -195,8 +213,21 @@ impl Tools {
         };
         match judged {
             Ok(url) => facts.urls.push(url),
-            Err(fault) => facts.refusal = Some(fault.denial()),
+            Err(denial) => facts.refusal = Some(denial),
         }
+    }
+}
+
+/// Whether a line that is not read-only may be asked about: in `full-auto` only for a file with several names.
+fn may_ask(mode: Mode, paths: &[PathFact]) -> bool {
+    let has_several_names = |path: &PathFact| {
+        path.resolution
+            .as_ref()
+            .is_ok_and(|resolved| resolved.hard_links > 1)
+    };
+    match mode {
+        Mode::PlanOnly | Mode::ReadOnly => true,
+        Mode::FullAuto => paths.iter().any(has_several_names),
     }
 }
 

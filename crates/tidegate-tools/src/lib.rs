@@ -20,13 +20,14 @@ use std::{path::PathBuf, sync::Arc};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tidegate_core::{
+    caller::Mode,
     clock::Clock,
     port::OperatorFiles,
     tool::{FailureCode, ToolCall, ToolMode, ToolResult, ToolSpec},
 };
 use tidegate_gate::{Authorized, Facts, ToolBox, ToolContext, Zones};
 use tidegate_io::{
-    files::{RootError, Roots, real_path_of},
+    files::{RootError, Roots, Twins, real_path_of},
     guarded::Client,
     operator_files::Disk,
 };
@@ -130,17 +131,7 @@ impl Tools {
                 .apply(&text)
                 .map_err(in_file(path.display().to_string()))?;
         }
-        // A zone need not exist yet; what is not there at the start is opened at the next one.
-        let bank = real_path_of(&options.knowledge_bank);
-        let others = zones
-            .readable
-            .iter()
-            .filter(|folder| **folder != bank && folder.is_dir());
-        let folders: Vec<PathBuf> = std::iter::once(&options.knowledge_bank)
-            .chain(others)
-            .cloned()
-            .collect();
-        let roots = Roots::open(&folders)?;
+        let (roots, outside) = open_roots(&options, &zones, outside)?;
         Ok(Self {
             specs: registry.specs(),
             registry,
@@ -155,6 +146,15 @@ impl Tools {
         })
     }
 
+    /// The same tools with their descriptions put in other words, for every reader: the operator writes them, and
+    /// what `put` takes out of them nobody gets to see.
+    #[must_use]
+    pub fn describe(mut self, put: impl Fn(&str) -> String) -> Self {
+        self.registry.describe(put);
+        self.specs = self.registry.specs();
+        self
+    }
+
     /// The real path of the knowledge bank.
     pub fn knowledge_bank(&self) -> PathBuf {
         self.files
@@ -162,6 +162,29 @@ impl Tools {
             .paths()
             .next()
             .map_or_else(PathBuf::new, PathBuf::from)
+    }
+
+    /// The zones that the file runners judge by.
+    pub fn zones(&self) -> &Zones {
+        &self.files.zones
+    }
+
+    /// The same rows under another policy: other zones, other rules for commands and the network. What was found out
+    /// about the sandbox stays.
+    pub fn under(&self, zones: Zones, outside: Outside) -> Result<Self, Error> {
+        let (roots, outside) = open_roots(&self.files.options, &zones, outside)?;
+        Ok(Self {
+            registry: self.registry.clone(),
+            specs: Arc::clone(&self.specs),
+            files: Files {
+                roots,
+                zones,
+                options: self.files.options.clone(),
+            },
+            clock: Arc::clone(&self.clock),
+            outside,
+            tried: self.tried.without_walls(),
+        })
     }
 
     /// The client of every tool that a model can steer over the network. A policy set on it is in force for all.
@@ -285,8 +308,8 @@ impl ToolBox for Tools {
         outcome.map_err(|problem| refused(row, &problem))
     }
 
-    async fn facts(&self, call: &ToolCall, spec: &ToolSpec) -> Facts {
-        self.resolve(call, spec).await
+    async fn facts(&self, call: &ToolCall, spec: &ToolSpec, mode: Mode) -> Facts {
+        self.resolve(call, spec, mode).await
     }
 
     async fn run(&self, call: Authorized<ToolCall>, _context: &ToolContext) -> ToolResult {
@@ -309,6 +332,27 @@ impl ToolBox for Tools {
             | ToolResult::Cancelled) => result,
         }
     }
+}
+
+/// Opens the folders of the zones, and lets nobody into a guarded file by another name.
+fn open_roots(options: &Options, zones: &Zones, outside: Outside) -> Result<(Roots, Outside), Error> {
+    // A zone need not exist yet; what is not there at the start is opened at the next one.
+    let bank = real_path_of(&options.knowledge_bank);
+    let others = zones
+        .readable
+        .iter()
+        .filter(|folder| **folder != bank && folder.is_dir());
+    let folders: Vec<PathBuf> = std::iter::once(&options.knowledge_bank)
+        .chain(others)
+        .cloned()
+        .collect();
+    let twins = Arc::new(Twins::new(zones.own.clone(), zones.readable.clone()));
+    let roots = Roots::open(&folders)?.guarding(Arc::clone(&twins));
+    let outside = Outside {
+        view: outside.view.guarding(twins),
+        ..outside
+    };
+    Ok((roots, outside))
 }
 
 fn refused(row: &Row, problem: &arguments::Problem) -> ToolResult {

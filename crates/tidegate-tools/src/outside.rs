@@ -52,6 +52,14 @@ pub(crate) struct Tried {
 }
 
 impl Tried {
+    /// What is known of the machine, without what depends on the policy.
+    pub(crate) fn without_walls(&self) -> Self {
+        Self {
+            sandbox: self.sandbox.clone(),
+            walls: OnceCell::new(),
+        }
+    }
+
     /// The sandbox; `None` where nothing is run.
     pub(crate) async fn sandbox(&self, isolation: &Isolation) -> Option<&Sandbox> {
         match isolation {

@@ -108,6 +108,17 @@ impl Registry {
         Ok(())
     }
 
+    /// Puts every description in other words: what `put` makes of it.
+    pub(crate) fn describe(&mut self, put: impl Fn(&str) -> String) {
+        for row in &mut self.rows {
+            let spec = Arc::make_mut(&mut row.spec);
+            spec.description = put(&spec.description);
+            for parameter in &mut spec.parameters {
+                parameter.description = put(&parameter.description);
+            }
+        }
+    }
+
     /// The rows, in file order.
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows

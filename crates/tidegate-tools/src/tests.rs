@@ -133,7 +133,7 @@ impl Desk {
             },
         };
         self.tools.check(&call, spec)?;
-        let facts = self.tools.facts(&call, spec).await;
+        let facts = self.tools.facts(&call, spec, Mode::FullAuto).await;
         let session = Session {
             caller: Arc::clone(&self.context.caller),
             mode: Mode::FullAuto,

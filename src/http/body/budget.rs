@@ -21,8 +21,9 @@ use tidegate_core::id::KeyId;
 use super::{FIRST_RESERVATION_BYTES, Holding, refuse};
 use crate::http::{AppState, Options, auth::Identity, error::ApiError};
 
-/// A body is there as bytes, and again as the messages that were read from it and as the request to the model.
-const COPIES: u64 = 3;
+/// A body is there as bytes, as the messages that were read from it, as their copy for a model call and as the
+/// text of that call.
+const COPIES: u64 = 4;
 /// One key has at most one part in this many.
 const KEY_PARTS: u64 = 2;
 
@@ -184,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_key_has_half_and_all_have_the_whole() {
-        let budget = budget(600);
+        let budget = budget(800);
         let (a, b, c) = (KeyId::new("a"), KeyId::new("b"), KeyId::new("c"));
         let first = budget.take(&a, 100).unwrap();
         assert_eq!(budget.take(&a, 1).unwrap_err(), Full, "the key has its half");
@@ -201,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_share_grows_into_what_room_there_is_and_stays_where_there_is_none() {
-        let budget = budget(600);
+        let budget = budget(800);
         let key = KeyId::new("a");
         let share = budget.take(&key, 10).unwrap();
         assert!(share.resize(90).is_ok());
@@ -213,12 +214,12 @@ mod tests {
 
     #[test]
     fn bytes_hold_their_share() {
-        let budget = budget(600);
+        let budget = budget(800);
         let share = budget.take(&KeyId::new("a"), 100).unwrap();
         let bytes = weighed(Bytes::from_static(b"abc"), share);
         let part = bytes.slice(1..);
         drop(bytes);
-        assert_eq!(budget.taken.lock().unwrap().bytes, 300);
+        assert_eq!(budget.taken.lock().unwrap().bytes, 400);
         assert_eq!(part, b"bc".as_slice());
         drop(part);
         assert_eq!(budget.taken.lock().unwrap().bytes, 0);
@@ -229,7 +230,7 @@ mod tests {
         let options = Options::default();
         assert_eq!(longest(&options), options.body_bytes_max);
         let tight = Options {
-            bodies_bytes_max: 6000,
+            bodies_bytes_max: 8000,
             ..options
         };
         assert_eq!(longest(&tight), 1000);

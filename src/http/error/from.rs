@@ -64,10 +64,7 @@ impl From<RunError> for ApiError {
             RunError::Model(error) => error.into(),
             RunError::ModelNotAllowed(model) => Self::model_not_found(&model),
             RunError::Invalid { param, message } => Self::invalid_value(param.unwrap_or_default(), message),
-            RunError::QuotaSpent {
-                limit_tokens,
-                retry_after_s,
-            } => Self::quota_spent(limit_tokens, retry_after_s),
+            RunError::QuotaSpent { retry_after_s, .. } => Self::quota_spent(&text, retry_after_s),
             RunError::TooManyTurns { .. } => Self::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "requests",

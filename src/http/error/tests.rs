@@ -148,6 +148,8 @@ fn every_model_and_run_error_has_its_row_of_the_contract() {
         (
             RunError::QuotaSpent {
                 limit_tokens: 5,
+                left_tokens: 0,
+                needed_tokens: 3,
                 retry_after_s: 9,
             },
             429,

@@ -4,9 +4,13 @@
 use serde_json::{Map, Value, json};
 use tidegate_core::caller::Mode;
 
-use crate::http::{Options, PUBLIC_ROUTES, auth::MODE_HEADER};
+use crate::http::{
+    Options, PUBLIC_ROUTES,
+    auth::{CONVERSATION_BYTES_MAX, CONVERSATION_HEADER, MODE_HEADER},
+};
 
 const CHAT: &str = "/v1/chat/completions";
+const CAPABILITIES: &str = "/v1/capabilities";
 
 /// A refusal: its status, the name of its component, when it comes, and the headers that it has besides those
 /// of every answer.
@@ -221,8 +225,27 @@ struct RequestHeader<'a> {
     name: &'a str,
     description: &'static str,
     schema: Value,
-    /// Whether only a turn heeds it.
-    of_turns: bool,
+    /// The routes that heed it.
+    heeded: Heeded,
+}
+
+/// Which routes heed a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Heeded {
+    Everywhere,
+    ByTurns,
+    /// By turns, and by the report of what a turn may do.
+    ByTurnsAndReport,
+}
+
+impl Heeded {
+    fn holds(self, path: &str) -> bool {
+        match self {
+            Self::Everywhere => true,
+            Self::ByTurns => path == CHAT,
+            Self::ByTurnsAndReport => path == CHAT || path == CAPABILITIES,
+        }
+    }
 }
 
 fn request_headers(options: &Options) -> impl Iterator<Item = RequestHeader<'_>> {
@@ -230,22 +253,29 @@ fn request_headers(options: &Options) -> impl Iterator<Item = RequestHeader<'_>>
     let fixed = [
         RequestHeader {
             name: MODE_HEADER,
-            description: "the permission mode of this turn. It can only lower what the key may do, never raise it; \
-                          absent: the key's own ceiling",
+            description: "the permission mode of this turn, or the one that is reported about. It can only lower what \
+                          the key may do, never raise it; absent: the key's own ceiling",
             schema: json!({"type": "string", "enum": modes}),
-            of_turns: true,
+            heeded: Heeded::ByTurnsAndReport,
+        },
+        RequestHeader {
+            name: CONVERSATION_HEADER,
+            description: "a name of the conversation that this turn belongs to; an approval opens only the call of the \
+                          conversation in which it was asked for. Absent: told by the messages",
+            schema: json!({"type": "string", "minLength": 1, "maxLength": CONVERSATION_BYTES_MAX}),
+            heeded: Heeded::ByTurns,
         },
         RequestHeader {
             name: "x-client-request-id",
             description: "an id of the client's own; it stands in the server's log beside the answer's `x-request-id`",
             schema: json!({"type": "string", "maxLength": 128}),
-            of_turns: false,
+            heeded: Heeded::Everywhere,
         },
         RequestHeader {
             name: "x-stainless-retry-count",
             description: "how often the client has asked already; it stands in the server's log",
             schema: json!({"type": "string"}),
-            of_turns: false,
+            heeded: Heeded::Everywhere,
         },
     ];
     let user = options.user_header.as_deref().map(|name| RequestHeader {
@@ -253,13 +283,13 @@ fn request_headers(options: &Options) -> impl Iterator<Item = RequestHeader<'_>>
         description: "the end user on whose behalf the turn runs, within the key (`server.user_header`); `user` in \
                       the body goes before it",
         schema: json!({"type": "string"}),
-        of_turns: true,
+        heeded: Heeded::ByTurns,
     });
     fixed.into_iter().chain(user)
 }
 
 fn parameters(path: &str, operation: &mut Value, options: &Options) {
-    let names = request_headers(options).filter(|header| path == CHAT || !header.of_turns);
+    let names = request_headers(options).filter(|header| header.heeded.holds(path));
     let references = names.map(|header| json!({"$ref": format!("#/components/parameters/{}", header.name)}));
     let mut all = operation
         .get("parameters")

@@ -10,6 +10,7 @@
 use std::{
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 /// How much is kept of what came in one read behind a head. Hyper's buffer is bounded by
@@ -60,7 +61,25 @@ impl Watch {
         Unread {
             head: track.head.clone(),
             is_cut: track.is_cut,
+            overdue: track.overdue,
         }
+    }
+
+    /// Notes that the head which has begun did not end within this time; says whether one has begun. It will
+    /// not be waited for: the next read ends it.
+    pub(super) fn expire(&self, timeout: Duration) -> bool {
+        let mut track = self.track();
+        let has_begun = matches!(track.place, Place::Head(_)) && !track.head.is_empty();
+        if has_begun && track.overdue.is_none() {
+            track.overdue = Some(timeout);
+            track.is_to_be_ended = true;
+        }
+        has_begun
+    }
+
+    /// Whether the head is to be ended now; true once.
+    pub(super) fn ends_head(&self) -> bool {
+        mem::take(&mut self.track().is_to_be_ended)
     }
 
     /// Notes that the request was refused for its head, with what follows it unread.
@@ -89,6 +108,8 @@ pub(super) struct Unread {
     pub(super) head: Vec<u8>,
     /// There was more of it than is kept.
     pub(super) is_cut: bool,
+    /// The time in which it did not end.
+    pub(super) overdue: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +119,9 @@ struct Track {
     head: Vec<u8>,
     /// The head has more bytes than are kept.
     is_cut: bool,
+    /// The time in which the head under way did not end.
+    overdue: Option<Duration>,
+    is_to_be_ended: bool,
     was_refused: bool,
     /// What came after the end of a head whose request hyper has not handed over yet: most often the beginning
     /// of its body. At most [`AHEAD_BYTES_MAX`].

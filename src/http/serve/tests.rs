@@ -17,12 +17,17 @@ use tokio::{
 
 use super::*;
 
-#[test]
-fn the_full_answer_has_the_length_it_says() {
-    let text = std::str::from_utf8(FULL).unwrap();
+#[tokio::test]
+async fn what_a_connection_above_the_bound_hears_is_whole_and_needs_no_waiting() {
+    let answer = full(Router::new()).now_or_never().unwrap();
+    let text = std::str::from_utf8(&answer).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    assert!(head.ends_with(&format!("content-length: {}", body.len())));
-    serde_json::from_str::<serde_json::Value>(body).unwrap();
+    assert!(head.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{head}");
+    assert!(
+        head.ends_with(&format!("connection: close\r\ncontent-length: {}", body.len())),
+        "{head}"
+    );
+    assert!(body.contains("`server.connections_max`"), "{body}");
 }
 
 /// A door on a port of its own, behind it a router that says how long a body was.

@@ -27,7 +27,7 @@ use super::{
     reason,
     stall::Stall,
 };
-use crate::http::refused;
+use crate::http::{error::ApiError, refused};
 
 /// How much of a refused head, and of what follows it, is read and thrown away. Closing on unread bytes resets
 /// the connection, and a client that is still sending would not hear why.
@@ -36,6 +36,8 @@ const LINGER_BYTES_MAX: usize = 1 << 20;
 const LINGER: Duration = Duration::from_secs(1);
 /// Bytes that are thrown away at once.
 const SCRATCH_BYTES: usize = 4 << 10;
+/// A byte that no head may have, and the end of one: hyper looks at a head again when it has an end.
+const NO_HEAD: &[u8] = b"\0\r\n\r\n";
 /// Hyper's own answers are a status, a date and two short headers.
 const BARE_BYTES_MAX: usize = 256;
 
@@ -137,6 +139,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if buf.remaining() >= NO_HEAD.len() && self.watch.ends_head() {
+            // Hyper gives up on a late head without a word; on one that is none it answers, and then so do we.
+            buf.put_slice(NO_HEAD);
+            return Poll::Ready(Ok(()));
+        }
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         self.watch.see(buf.filled().get(before..).unwrap_or_default());
@@ -228,9 +235,17 @@ fn bare_answer(buf: &[u8]) -> Option<usize> {
 async fn stand_in(router: Router, bare: Vec<u8>, unread: Unread) -> Vec<u8> {
     let status = bare.get(9..12).and_then(|code| std::str::from_utf8(code).ok());
     let status = status.and_then(|code| code.parse().ok()).unwrap_or_default();
-    let error = reason::of(&unread.head, unread.is_cut, status);
+    let error = match unread.overdue {
+        Some(timeout) => ApiError::head_timeout(timeout),
+        None => reason::of(&unread.head, unread.is_cut, status),
+    };
     let Ok(response) = refused::answer(router, error).await;
     spliced(&bare, response, unread.head.starts_with(b"HEAD ")).await
+}
+
+/// An answer as it goes over the wire to a connection that is not served.
+pub(super) async fn whole(response: Response) -> Vec<u8> {
+    spliced(&[], response, false).await
 }
 
 /// Our status, headers and body, and what else the bare head has.

@@ -69,7 +69,7 @@ const MIB: usize = 1 << 20;
 #[tokio::test]
 async fn bodies_have_a_bound_together_and_each_key_half_of_it() {
     let server = Server::start(Options {
-        bodies_bytes_max: 6 * MIB,
+        bodies_bytes_max: 8 * MIB,
         ..Options::default()
     })
     .await;

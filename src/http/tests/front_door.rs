@@ -106,13 +106,46 @@ async fn silent_peers_are_let_go_and_a_stop_drains() {
         ..Options::default()
     })
     .await;
-    for half in ["", "GET /hea", "PRI * HT", "GET /health HTTP/1.1\r\nhost: x\r\n"] {
-        let answer = server.raw(half.as_bytes()).await;
-        assert!(
-            answer.is_empty() || answer.contains(" 408 ") || answer.contains(" 400 "),
-            "{half:?}: {answer}"
-        );
+    assert_eq!(server.raw(b"").await, "", "who has asked nothing hears nothing");
+    let whole = format!("GET /health HTTP/1.1\r\nhost: {}\r\n\r\n", server.host);
+    let idle = server.raw(whole.as_bytes()).await;
+    assert_eq!(
+        idle.matches("HTTP/1.1 ").count(),
+        1,
+        "an idle connection is closed without a word: {idle}"
+    );
+    for half in [
+        "G",
+        "P",
+        "GET /hea",
+        "PRI * HT",
+        "GET /health HTTP/1.1\r\nhost: x\r\n",
+        "GET / HTTP/1.1\r\nhost: x\r\nx-a: b\r",
+    ] {
+        for before in ["", &whole] {
+            let text = server.raw(format!("{before}{half}").as_bytes()).await;
+            assert_eq!(
+                text.matches("HTTP/1.1 200").count(),
+                usize::from(!before.is_empty()),
+                "{half:?}: {text}"
+            );
+            let refusal = text.split("HTTP/1.1 ").last().unwrap();
+            let answer = Answer::of(&format!("HTTP/1.1 {refusal}"));
+            assert_eq!(
+                (answer.status, answer.code().as_str()),
+                (408, "request_timeout"),
+                "{half:?}: {text}"
+            );
+            assert!(answer.head.contains("x-request-id: req_"), "{half:?}: {text}");
+            assert!(answer.head.contains("connection: close"), "{half:?}: {text}");
+            assert!(
+                answer.body.contains("50 ms (`server.header_timeout_ms`)"),
+                "{half:?}: {text}"
+            );
+        }
     }
+    let preface = server.raw(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    assert!(!preface.contains("HTTP/1.1"), "{preface}");
     let stalled = format!(
         "POST /v1/chat/completions HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-length: 100\r\n\r\n{{",
         server.host,
@@ -159,6 +192,16 @@ async fn a_connection_above_the_bound_is_told_so() {
         (second.status, second.code().as_str()),
         (503, "server_is_overloaded")
     );
+    assert!(second.head.contains("x-request-id: req_"), "{}", second.head);
+    assert!(second.head.contains("retry-after: 1"), "{}", second.head);
+    assert!(second.head.contains("connection: close"), "{}", second.head);
+    assert!(
+        second.body.contains("`server.connections_max`"),
+        "{}",
+        second.body
+    );
+    let third = Answer::of(&server.raw(b"").await);
+    assert_ne!(second.head, third.head, "each has an id of its own");
     drop(first);
 }
 

@@ -8,7 +8,11 @@ use serde_json::{Value, json};
 use tracing_subscriber::{fmt::MakeWriter, layer::SubscriberExt as _};
 
 use super::*;
-use crate::telemetry::{filter, queue};
+use crate::telemetry::{
+    filter,
+    masks::{Form, Masks},
+    queue,
+};
 
 /// A file in memory.
 #[derive(Debug, Clone, Default)]
@@ -52,7 +56,7 @@ impl Sink {
 /// What `log` writes, in our form and in the library's.
 fn both(log: impl Fn()) -> (Vec<Value>, Vec<Value>) {
     let (ours, theirs) = (Sink::default(), Sink::default());
-    let (writer, drain) = queue::start("test-log", ours.clone()).unwrap();
+    let (writer, drain) = queue::start("test-log", ours.clone(), Form::Json, Masks::default()).unwrap();
     let library = tracing_subscriber::fmt::layer()
         .json()
         .with_writer(theirs.clone());

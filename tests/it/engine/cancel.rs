@@ -106,9 +106,9 @@ async fn a_key_may_ask_for_runs_to_finish() {
 
 #[tokio::test]
 async fn a_run_without_its_client_keeps_its_share_of_the_memory_for_requests() {
-    // A key has half of it, and a body counts three times.
+    // A key has half of it, and a body counts four times.
     let daemon = crate::support::Setup::default()
-        .config("[server]\nbodies_bytes_max = 600000")
+        .config("[server]\nbodies_bytes_max = 800000")
         .start()
         .await;
     let key = daemon

@@ -32,6 +32,14 @@ fn talkative(words: u64) -> impl Fn(&Value) -> Reply {
     }
 }
 
+fn number_before(text: &str, words: &str) -> u64 {
+    let (before, _) = text
+        .split_once(words)
+        .unwrap_or_else(|| panic!("{words}: {text}"));
+    let number = before.rsplit(' ').next().unwrap();
+    number.parse().unwrap_or_else(|_| panic!("{number}: {text}"))
+}
+
 fn spent(answers: &[Answer]) -> u64 {
     let usage = |answer: &Answer| answer.json()["usage"]["total_tokens"].as_u64().unwrap();
     answers
@@ -101,7 +109,12 @@ async fn near_the_end_of_a_quota_answers_are_shorter_and_say_so() {
     );
     assert!(told(&chats[1]) < 370, "{}", chats[1]);
     let last = ask(false).send().await;
-    last.assert_error(429, "insufficient_quota");
+    let body = last.assert_error(429, "insufficient_quota");
+    let message = body["error"]["message"].as_str().unwrap();
+    let left = number_before(message, " tokens are left of the daily quota of 1200 tokens");
+    let needed = number_before(message, " for its prompt alone");
+    assert!(0 < left && left < needed && needed < 400, "{message}");
+    assert!(message.contains("renewed at midnight, in "), "{message}");
     assert_eq!(last.header("x-should-retry"), "false");
     assert_eq!(
         daemon.upstream.chats().len(),

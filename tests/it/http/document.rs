@@ -345,10 +345,15 @@ async fn headers_are_described_where_they_are_heeded() {
         for name in ["x-client-request-id", "x-stainless-retry-count"] {
             assert!(has(name), "{} has no {name}", operation.template);
         }
-        for name in ["x-tidegate-mode", "x-end-user"] {
+        let heeded: [(&str, &[&str]); 3] = [
+            ("x-tidegate-mode", &[CHAT, "/v1/capabilities"]),
+            ("x-tidegate-conversation", &[CHAT]),
+            ("x-end-user", &[CHAT]),
+        ];
+        for (name, routes) in heeded {
             assert_eq!(
                 has(name),
-                operation.template == CHAT,
+                routes.contains(&operation.template),
                 "{} and {name}",
                 operation.template
             );
@@ -367,6 +372,24 @@ async fn headers_are_described_where_they_are_heeded() {
         let request = daemon.ask("POST", CHAT).bearer_auth(&daemon.key).json(&body);
         let request = request.header("x-tidegate-mode", mode.as_str().unwrap());
         assert_eq!(request.send().await.unwrap().status(), 200, "{mode}");
+        let report = daemon.ask("GET", "/v1/capabilities").bearer_auth(&daemon.key);
+        let report = report.header("x-tidegate-mode", mode.as_str().unwrap()).send();
+        let report: Value = report.await.unwrap().json().await.unwrap();
+        // The key's own ceiling is `readonly`.
+        let expected = if mode == "plan-only" {
+            "plan-only"
+        } else {
+            "readonly"
+        };
+        assert_eq!(report["mode"]["effective"], expected, "{mode}: {report}");
+    }
+    let name = &document["components"]["parameters"]["x-tidegate-conversation"]["schema"];
+    let longest = usize::try_from(name["maxLength"].as_u64().unwrap()).unwrap();
+    for (bytes, status) in [(longest, 200), (longest + 1, 400)] {
+        let body = json!({"model": "tidegate", "messages": [{"role": "user", "content": "hello there"}]});
+        let request = daemon.ask("POST", CHAT).bearer_auth(&daemon.key).json(&body);
+        let request = request.header("x-tidegate-conversation", "c".repeat(bytes));
+        assert_eq!(request.send().await.unwrap().status(), status, "{bytes}");
     }
     let other = Daemon::start().await;
     let (_, plain) = other.get("/openapi.json").await;

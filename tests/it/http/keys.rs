@@ -10,7 +10,7 @@ use crate::support::{Answer, Chat, Daemon, outcome};
 const SOON: Duration = Duration::from_secs(20);
 
 /// The public id inside a raw key.
-pub(super) fn id_of(key: &str) -> &str {
+pub(crate) fn id_of(key: &str) -> &str {
     key.split('_').nth(1).unwrap()
 }
 

@@ -103,6 +103,24 @@ impl Desk {
     }
 
     async fn call(&self, name: &str, arguments: Value, written: Option<PathBuf>) -> ToolResult {
+        match self.decide(name, arguments, written).await {
+            Err(result) => result,
+            Ok(Decision::Allow(call)) => self.tools.run(call, &self.context).await,
+            Ok(Decision::Deny(denial)) => ToolResult::Refused {
+                floor: denial.floor.to_owned(),
+                reason: denial.reason,
+            },
+            Ok(Decision::Ask(question)) => panic!("{name}: {question:?}"),
+        }
+    }
+
+    /// What the gate makes of a call; a call that does not fit its row has its result.
+    async fn decide(
+        &self,
+        name: &str,
+        arguments: Value,
+        written: Option<PathBuf>,
+    ) -> Result<Decision, ToolResult> {
         let specs = self.tools.specs();
         let spec = specs.iter().find(|spec| spec.name == name).expect("a row");
         let call = ToolCall {
@@ -110,10 +128,8 @@ impl Desk {
             name: name.to_owned(),
             arguments: Arguments::Object(arguments.as_object().expect("an object").clone()),
         };
-        if let Err(result) = self.tools.check(&call, spec) {
-            return result;
-        }
-        let mut facts: Facts = self.tools.facts(&call, spec).await;
+        self.tools.check(&call, spec)?;
+        let mut facts: Facts = self.tools.facts(&call, spec, Mode::FullAuto).await;
         facts.paths.extend(written.map(|real| PathFact {
             argument: "folder".to_owned(),
             requested: "folder".to_owned(),
@@ -135,14 +151,7 @@ impl Desk {
             conversation: "c".to_owned(),
             attendance: Attendance::Attended,
         };
-        match self.gate.decide(call, spec, &facts, &session, None) {
-            Decision::Allow(call) => self.tools.run(call, &self.context).await,
-            Decision::Deny(denial) => ToolResult::Refused {
-                floor: denial.floor.to_owned(),
-                reason: denial.reason,
-            },
-            Decision::Ask(question) => panic!("{name}: {question:?}"),
-        }
+        Ok(self.gate.decide(call, spec, &facts, &session, None))
     }
 
     async fn ok(&self, name: &str, arguments: Value) -> String {
@@ -408,5 +417,54 @@ async fn a_clone_goes_into_a_new_folder_and_nowhere_else() {
                 "{name} was left behind"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn a_second_name_of_a_file_opens_nothing_that_the_first_does_not() {
+    if strongest().await.is_some() {
+        let world = World::new();
+        for (from, to) in [
+            ("outside/secret", "work/plain.md"),
+            ("work/deep/.env", "work/deep/list.md"),
+            ("library/text", "work/shared.md"),
+        ] {
+            fs::hard_link(world.path(from), world.path(to)).expect("a link");
+        }
+        let desk = Desk::new(&world, Vec::new());
+        for path in ["plain.md", "deep/list.md"] {
+            for (tool, arguments) in [
+                ("read_text", json!({"path": path})),
+                ("write_file", json!({"path": path, "content": "x"})),
+                ("execute_shell", json!({"command": format!("cat {path}")})),
+                ("execute_shell", json!({"command": format!("echo x >> {path}")})),
+            ] {
+                let result = desk.call(tool, arguments.clone(), None).await;
+                assert!(
+                    matches!(result, ToolResult::Refused { .. }),
+                    "{arguments}: {result:?}"
+                );
+            }
+        }
+        // A twin of anything else may be read, and is replaced under its own name alone by the file tool.
+        assert!(
+            desk.ok("read_text", json!({"path": "shared.md"}))
+                .await
+                .contains("library")
+        );
+        let change = json!({"command": "echo more >> shared.md"});
+        let decision = desk.decide("execute_shell", change, None).await;
+        assert!(
+            matches!(&decision, Ok(Decision::Ask(question)) if question.code == "hard_links"),
+            "{decision:?}"
+        );
+        desk.ok("write_file", json!({"path": "shared.md", "content": "new"}))
+            .await;
+        assert_eq!(
+            fs::read(world.path("library/text")).expect("the twin"),
+            b"library"
+        );
+        let change = json!({"command": "echo more >> shared.md"});
+        desk.ok("execute_shell", change).await;
     }
 }

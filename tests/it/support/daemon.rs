@@ -337,7 +337,7 @@ impl Drop for Daemon {
     clippy::disallowed_methods,
     reason = "the test sends a signal as an operator would"
 )]
-pub(super) fn signal(pid: u32, name: &str) {
+pub(crate) fn signal(pid: u32, name: &str) {
     let status = Command::new("kill")
         .args([format!("-{name}"), pid.to_string()])
         .status()

@@ -140,7 +140,8 @@ impl Desk {
 
     /// What the call means in the world.
     pub(super) fn facts(&self, call: &ToolCall, spec: &ToolSpec) -> Facts {
-        self.runtime.block_on(self.tools.facts(call, spec))
+        self.runtime
+            .block_on(self.tools.facts(call, spec, Mode::ReadOnly))
     }
 
     /// Decides a call as the engine does: facts first, then the gate, and with a grant both again.

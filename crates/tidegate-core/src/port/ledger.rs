@@ -89,10 +89,14 @@ pub struct DayUsage {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LedgerError {
     /// The day's tokens are spent, or too few are left for the call.
-    #[error("the daily quota of {limit_tokens} tokens is spent")]
+    #[error(
+        "of the daily quota of {limit_tokens} tokens {left_tokens} are left, which is too few for the call"
+    )]
     QuotaSpent {
         /// The quota.
         limit_tokens: u64,
+        /// Tokens that are left of it, beside those of calls under way.
+        left_tokens: u64,
     },
     /// The store failed; nothing may be spent.
     #[error(transparent)]

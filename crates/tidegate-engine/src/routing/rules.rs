@@ -319,6 +319,9 @@ fn written_out(word: &str) -> &str {
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary {
     phrases: Vec<Vec<String>>,
+    /// The letter that each phrase begins with, side by side: few of them are in a question, and the phrases lie
+    /// all over the memory. `None` where a form of the word may begin otherwise.
+    initials: Vec<Option<char>>,
 }
 
 /// Words and phrases that are used; later ones are left out.
@@ -327,7 +330,7 @@ const PHRASES_MAX: usize = 5000;
 impl Vocabulary {
     /// Reads a vocabulary file: a word or phrase a line.
     pub(super) fn parse(text: &str) -> Self {
-        let phrases = text
+        let phrases: Vec<Vec<String>> = text
             .lines()
             .map(str::trim)
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
@@ -335,14 +338,22 @@ impl Vocabulary {
             .filter(|phrase| !phrase.is_empty())
             .take(PHRASES_MAX)
             .collect();
-        Self { phrases }
+        let initial = |phrase: &Vec<String>| phrase.first().filter(|word| *word != "y")?.chars().next();
+        Self {
+            initials: phrases.iter().map(initial).collect(),
+            phrases,
+        }
     }
 
     /// The phrases that occur in `text`, in the file's order.
     pub(super) fn found(&self, text: &str) -> Vec<String> {
         let text = words(text);
-        self.phrases
+        let begins = |initial: char| text.iter().any(|word| word.starts_with(initial));
+        self.initials
             .iter()
+            .zip(&self.phrases)
+            .filter(|(initial, _)| initial.is_none_or(begins))
+            .map(|(_, phrase)| phrase)
             .filter(|phrase| {
                 text.windows(phrase.len())
                     .any(|window| same_words(phrase, window))

@@ -43,7 +43,7 @@ fn check_path(path: &PathFact, zones: &Zones) -> Option<Denial> {
                 .below_root(&resolved.real)
                 .map_or(resolved.real.as_path(), |(below, _)| below);
             table::judge_folders(&spelling::components(&resolved.real))
-                .worse(table::judge(&spelling::components(below)))
+                .worse(table::judge_names(&spelling::components(below)))
         }
         // Nothing was opened; the name alone may be enough to refuse.
         None => table::judge(&spelling::components(Path::new(&path.requested))),

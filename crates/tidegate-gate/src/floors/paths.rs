@@ -37,7 +37,7 @@ fn outside(path: &PathFact) -> String {
 const SHOWN_CHARS_MAX: usize = 200;
 
 /// The path as the model wrote it: that alone may be repeated to it.
-pub(super) fn shown(path: &PathFact) -> String {
+pub(crate) fn shown(path: &PathFact) -> String {
     let mut text: String = path
         .requested
         .chars()

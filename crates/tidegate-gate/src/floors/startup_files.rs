@@ -1,12 +1,12 @@
 //! Files whose content is run later by a shell, an editor, a session or a version control system are not
 //! written. Reading them is harmless.
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path, sync::LazyLock};
 
 use super::{
     Asked,
     paths::shown,
-    spelling::{self, Spellings},
+    spelling::{self, Chains, Spellings},
     words,
 };
 use crate::{Access, Denial, PathFact};
@@ -193,20 +193,17 @@ pub fn names_startup_file(text: &str) -> Option<&'static str> {
         .then_some("startup_file")
 }
 
-fn runs_later(components: &[Spellings]) -> bool {
-    let is = |component: &Spellings, name: &str| component.plain.iter().any(|spelling| spelling == name);
+/// [`NAMES`], to be asked for one.
+static KNOWN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| NAMES.into_iter().collect());
+
+/// [`FOLDERS`], to be asked for a component each.
+static CHAINS: LazyLock<Chains> = LazyLock::new(|| Chains::of(&FOLDERS));
+
+fn runs_later(components: &[Spellings<'_>]) -> bool {
     let is_named = components
         .last()
-        .is_some_and(|last| NAMES.iter().any(|name| is(last, name)));
-    is_named
-        || FOLDERS.iter().any(|folder| {
-            components.windows(folder.len()).any(|window| {
-                window
-                    .iter()
-                    .zip(*folder)
-                    .all(|(component, name)| is(component, name))
-            })
-        })
+        .is_some_and(|last| last.plain().any(|spelling| KNOWN.contains(spelling)));
+    is_named || CHAINS.stand_in(components, Spellings::plain)
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@ const SEPARATORS: [char; 24] = [
     '\'', '`', '!', '\0',
 ];
 
+/// The longest name that is looked at, in bytes (`PATH_MAX` of limits.h): the kernel opens no longer one.
+const PATH_BYTES_MAX: usize = 4_096;
+
 /// The names that a text may hold. The text as a whole is one of them, unless it is an assignment or an option
 /// with a value: what stands before the `=` of those is no file.
 pub(super) fn names(text: &str) -> Vec<&str> {
@@ -21,7 +24,10 @@ pub(super) fn names(text: &str) -> Vec<&str> {
         if part.starts_with("--") {
             continue;
         }
-        found.push(part);
+        // The whole text stands there already.
+        if part.len() < before.len() || before.is_empty() {
+            found.push(part);
+        }
         // The value that is joined to a short option: `-f.env`.
         let mut letters = part.chars();
         if letters.next() == Some('-')
@@ -32,7 +38,7 @@ pub(super) fn names(text: &str) -> Vec<&str> {
             found.push(letters.as_str());
         }
     }
-    found.retain(|name| !name.is_empty());
+    found.retain(|name| !name.is_empty() && name.len() <= PATH_BYTES_MAX);
     found
 }
 

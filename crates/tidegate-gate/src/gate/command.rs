@@ -4,12 +4,15 @@ use tidegate_core::{caller::Mode, tool::ToolCall};
 
 use super::{Basis, Denial, Policy, Reason};
 use crate::{
-    Access, Facts, PathFault, ZoneVerdict, Zones, floors,
+    Access, Facts, PathFact, PathFault, ZoneVerdict, Zones, floors,
     shell::{Analysis, OperandKind, Verdict},
 };
 
 /// The argument that holds the line.
 const ARGUMENT: &str = "command";
+
+/// Programs that give names to files and take them away, and never change what a file holds.
+const NAMING: [&str; 6] = ["ln", "mkdir", "mv", "rm", "rmdir", "unlink"];
 
 /// What no mode and no grant opens.
 pub(super) fn floors(call: &ToolCall, facts: &Facts, policy: &Policy) -> Option<Denial> {
@@ -71,11 +74,37 @@ pub(super) fn ask(facts: &Facts, mode: Mode, zones: &Zones) -> Result<Basis, Rea
             Some(question(code, format!("{reason}.")))
         }
     };
+    // A file with more than one name is changed under all of them, those outside the folders among them.
+    if let Some(path) = shared_write(analysis, facts) {
+        return Err(Reason {
+            layer: "links",
+            code: "hard_links",
+            text: format!(
+                "{} has more than one name, and what is written to it shows under all of them, wherever they are; \
+                 `write_file` leaves the others alone.",
+                floors::shown(path)
+            ),
+        });
+    }
     match (doubt, mode) {
         (None, _) => Ok(Basis::ReadOnlyCommand),
         (Some(_), Mode::FullAuto) => Ok(Basis::FullAuto),
         (Some(doubt), Mode::ReadOnly | Mode::PlanOnly) => Err(doubt),
     }
+}
+
+/// A file with several names that the line would change.
+fn shared_write<'f>(analysis: &Analysis, facts: &'f Facts) -> Option<&'f PathFact> {
+    if analysis
+        .programs()
+        .iter()
+        .all(|program| NAMING.contains(&program.as_str()))
+    {
+        return None;
+    }
+    facts.paths.iter().find(|path| {
+        path.access == Access::Write && path.resolved().is_some_and(|resolved| resolved.hard_links > 1)
+    })
 }
 
 /// Whether every file that a line reads may be read without a question.

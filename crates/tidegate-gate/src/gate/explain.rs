@@ -118,7 +118,10 @@ impl PermissionGate {
         } else if spec.mode != ToolMode::Shell {
             steps.push(step("address", None));
         }
-        steps.push(step("outbound_secret", self.departure(call, spec, facts)));
+        steps.push(step(
+            "outbound_secret",
+            self.policy().departure(call, spec, facts),
+        ));
         let decision = self.decide(call.clone(), spec, facts, session, None);
         self.mode_step(spec, facts, session, &decision, &mut steps);
         Explanation { steps, decision }
@@ -126,6 +129,7 @@ impl PermissionGate {
 
     /// The floors of a command line. A file outside the zones that it only reads is a question, no refusal.
     fn command_steps(&self, call: &ToolCall, facts: &Facts, steps: &mut Vec<Step>) {
+        let policy = &*self.policy();
         let line = call
             .arguments
             .object()
@@ -136,11 +140,11 @@ impl PermissionGate {
             .filter(|analysis| Some(analysis.command()) == line);
         let is_readable =
             analysis.is_some_and(|analysis| !matches!(analysis.verdict(), Verdict::Refused { .. }));
-        let refused = command::floors(call, facts, self.policy()).filter(|_| !is_readable);
+        let refused = command::floors(call, facts, policy).filter(|_| !is_readable);
         steps.push(step("shell", refused));
-        let files = floors::each_operand_floor(&facts.paths, &self.policy().zones);
+        let files = floors::each_operand_floor(&facts.paths, &policy.zones);
         steps.extend(files.into_iter().map(|(layer, denial)| step(layer, denial)));
-        let url = analysis.and_then(|analysis| command::unreachable_url(analysis, self.policy()));
+        let url = analysis.and_then(|analysis| command::unreachable_url(analysis, policy));
         steps.push(step("address", url));
     }
 
@@ -158,7 +162,7 @@ impl PermissionGate {
             && steps
                 .iter()
                 .any(|step| step.layer == "shell" && step.verdict != StepVerdict::Passed);
-        match self.ask(spec, facts, session) {
+        match self.policy().ask(spec, facts, session) {
             Err(_) if is_unreadable => {}
             Ok(basis) => steps.push(Step {
                 layer: "mode",
@@ -190,7 +194,8 @@ impl PermissionGate {
         if !session.caller.has(Scope::Tools) {
             return Outlook::Refused;
         }
-        let zones = &self.policy().zones;
+        let policy = self.policy();
+        let zones = &policy.zones;
         let reads_files = match spec.mode {
             ToolMode::ReadText | ToolMode::ListFiles | ToolMode::StudyPlan | ToolMode::GitRead => true,
             ToolMode::WriteText
@@ -219,7 +224,7 @@ impl PermissionGate {
             return Outlook::Depends;
         }
         // Of lines for the shell only those in full-auto are left here.
-        let is_asked = spec.mode != ToolMode::Shell && self.ask(spec, &Facts::default(), session).is_err();
+        let is_asked = spec.mode != ToolMode::Shell && policy.ask(spec, &Facts::default(), session).is_err();
         if !is_asked {
             return Outlook::Allowed;
         }

@@ -241,6 +241,48 @@ fn decide(zones: &Zones, question: &(ToolSpec, ToolCall, Facts), session: &Sessi
     .decide(call.clone(), spec, facts, session, None)
 }
 
+#[test]
+fn a_file_with_several_names_is_asked_about_in_every_mode_before_a_command_changes_it() {
+    use crate::shell;
+    let rules = shell::Policy::compile(&shell::Options::default()).expect("rules");
+    let place = shell::Place::new("/w", "/home/me");
+    for (line, hard_links, mode, expected) in [
+        ("echo x >> a.txt", 1, Mode::FullAuto, "allow"),
+        ("echo x >> a.txt", 2, Mode::FullAuto, "hard_links"),
+        ("sed -i s/a/b/ a.txt", 2, Mode::FullAuto, "hard_links"),
+        ("sed -i s/a/b/ a.txt", 2, Mode::ReadOnly, "hard_links"),
+        ("sed -i s/a/b/ a.txt", 2, Mode::PlanOnly, "plan_only"),
+        ("rm a.txt", 2, Mode::FullAuto, "allow"),
+        ("rm a.txt; echo x > a.txt", 2, Mode::FullAuto, "hard_links"),
+        ("cat a.txt", 2, Mode::ReadOnly, "allow"),
+    ] {
+        let analysis = rules.analyse(line, &place);
+        let paths = analysis
+            .operands()
+            .iter()
+            .map(|operand| {
+                let real = resolved(&operand.text).map(|resolved| ResolvedPath {
+                    hard_links,
+                    ..resolved
+                });
+                fact("command", &operand.text, operand.access, real)
+            })
+            .collect();
+        let facts = Facts {
+            paths,
+            can_mask: true,
+            command: Some(Arc::new(analysis)),
+            ..Facts::default()
+        };
+        let mut spec = spec("tool", ToolMode::Shell, Effect::External);
+        spec.parameters.clear();
+        let call = call("tool", &json!({"command": line}));
+        let session = session(mode, &[Scope::Tools], None);
+        let decision = gate().decide(call, &spec, &facts, &session, None);
+        assert_eq!(outcome(&decision), expected, "{line} {hard_links} {mode:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn a_blocked_zone_never_turns_a_refusal_into_an_allow(

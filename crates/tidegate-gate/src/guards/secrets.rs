@@ -1,6 +1,6 @@
 //! Redaction: configured secrets, and shapes that are plainly secrets, never leave in text.
 //!
-//! All configured values and the forms in which they travel (escaped, percent-encoded, hexadecimal, base64)
+//! All configured values and the forms in which they travel (escaped, percent-encoded, hexadecimal, base64, base32)
 //! are searched for at once, in the text as it stands and in the text as it reads when its escapes are undone;
 //! overlapping finds are joined before anything is masked, so that no tail of a longer secret stays behind a
 //! shorter one. Time is linear in the text.
@@ -8,6 +8,7 @@
 //! Values can be added while the process lives ([`Redactor::register`]); none is ever taken out, since a value
 //! that was replaced may still be in use elsewhere. Text that arrives in pieces goes through a [`Stream`].
 
+mod headers;
 mod known;
 mod needles;
 mod reading;

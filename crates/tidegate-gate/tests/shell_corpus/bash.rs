@@ -313,7 +313,8 @@ fn a_plan_runs_what_bash_would_run() {
         for words in &expected {
             let stub = stubs.path().join(&words[0]);
             if !stub.exists() {
-                let text = "#!/bin/bash\n{ printf '%s' \"${0##*/}\"; printf '\\1%s' \"$@\"; printf '\\2'; } >> \"$LOG\"\n";
+                // One write a program: the programs of a pipeline run at once and share the log.
+                let text = "#!/bin/bash\nline=${0##*/}\nfor word in \"$@\"; do line+=$'\\1'$word; done\nprintf '%s\\2' \"$line\" >> \"$LOG\"\n";
                 fs::write(&stub, text).unwrap();
                 fs::set_permissions(&stub, fs::Permissions::from_mode(0o755)).unwrap();
             }

@@ -24,6 +24,7 @@ use tidegate_gate::{Access, PathFact, PathFault, PathKind, ResolvedPath};
 
 use super::{
     resolve::{COMPONENTS_MAX, PATH_BYTES_MAX, kind_of, unreadable},
+    twins::Twins,
     walk::{LINKS_MAX, Step, open_itself, steps, target_of},
 };
 
@@ -49,6 +50,7 @@ pub enum OperandKind {
 #[derive(Debug, Clone)]
 pub struct View {
     root: Arc<OwnedFd>,
+    twins: Arc<Twins>,
 }
 
 impl View {
@@ -58,7 +60,15 @@ impl View {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(Self {
             root: Arc::new(open(root, flags, Mode::empty())?),
+            twins: Arc::default(),
         })
+    }
+
+    /// The same view, in which another name of a guarded file counts as that file.
+    #[must_use]
+    pub fn guarding(mut self, twins: Arc<Twins>) -> Self {
+        self.twins = twins;
+        self
     }
 }
 
@@ -105,7 +115,7 @@ pub fn resolve_operand(text: &str, access: Access, kind: OperandKind, view: &Vie
     paths
         .into_iter()
         .map(|path| {
-            let resolution = find(view, &path).and_then(Found::resolved);
+            let resolution = find(view, &path).and_then(|found| found.resolved(&view.twins));
             fact(path.to_string_lossy().into_owned(), resolution)
         })
         .collect()
@@ -135,7 +145,7 @@ struct Found {
 }
 
 impl Found {
-    fn resolved(self) -> Result<ResolvedPath, PathFault> {
+    fn resolved(mut self, twins: &Twins) -> Result<ResolvedPath, PathFault> {
         let (kind, hard_links) = match self.handle {
             None => (PathKind::Missing, 1),
             Some(handle) => {
@@ -144,6 +154,9 @@ impl Found {
                     .metadata()
                     .map_err(|problem| PathFault::Unreadable(problem.kind().to_string()))?;
                 if metadata.is_file() {
+                    if let Some(guarded) = twins.guarded_name(&self.real, &metadata) {
+                        self.real = guarded;
+                    }
                     (PathKind::File, metadata.nlink())
                 } else if metadata.is_dir() {
                     (PathKind::Folder, 1)

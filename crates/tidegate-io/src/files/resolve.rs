@@ -18,6 +18,7 @@ use tidegate_gate::{Access, PathFact, PathFault, PathKind, ResolvedPath, guards:
 
 use super::{
     place::{Place, Spot},
+    twins::Twins,
     walk::{self, Walked},
 };
 
@@ -61,6 +62,7 @@ pub(super) struct Root {
 #[derive(Debug, Clone)]
 pub struct Roots {
     roots: Arc<[Root]>,
+    twins: Arc<Twins>,
 }
 
 impl Roots {
@@ -78,7 +80,17 @@ impl Roots {
                 })
             })
             .collect::<Result<_, _>>()?;
-        Ok(Self { roots })
+        Ok(Self {
+            roots,
+            twins: Arc::default(),
+        })
+    }
+
+    /// The same folders, in which another name of a guarded file counts as that file.
+    #[must_use]
+    pub fn guarding(mut self, twins: Arc<Twins>) -> Self {
+        self.twins = twins;
+        self
     }
 
     /// The real paths of the folders, in the operator's order.
@@ -196,8 +208,9 @@ impl Roots {
                 } else {
                     PathKind::Special
                 };
+                let real = real_path(&handle)?;
                 let resolved = ResolvedPath {
-                    real: real_path(&handle)?,
+                    real: self.twins.guarded_name(&real, &metadata).unwrap_or(real),
                     kind,
                     hard_links: if kind == PathKind::File {
                         metadata.nlink()

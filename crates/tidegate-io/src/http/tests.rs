@@ -1,4 +1,11 @@
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use tidegate_core::secret::Secret;
 use tokio::{
@@ -131,4 +138,78 @@ async fn connecting_has_a_limit() {
         matches!(&error, Error::ConnectTimeout | Error::Connect(_)),
         "{error:?}"
     );
+}
+
+/// A peer that answers so many requests on each connection and then closes it; it tells how many connections there
+/// were.
+async fn keeping_peer(requests_per_connection: usize) -> (SocketAddr, JoinSet<()>, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connections);
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            counted.fetch_add(1, Ordering::SeqCst);
+            let mut buffer = [0_u8; 4096];
+            for _ in 0..requests_per_connection {
+                if socket.read(&mut buffer).await.unwrap() == 0 {
+                    break;
+                }
+                socket.write_all(HELLO).await.unwrap();
+            }
+            // A connection that the client still holds ends here, before the next one is taken.
+            drop(socket);
+        }
+    });
+    (address, tasks, connections)
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_and_a_closed_one_is_not() {
+    for (requests_per_connection, connections_of_six) in [(100, 1), (3, 2), (1, 6)] {
+        let (address, _tasks, connections) = keeping_peer(requests_per_connection).await;
+        let client = client();
+        for _ in 0..6 {
+            let response = client.get(&format!("http://{address}/")).send().await.unwrap();
+            assert_eq!(response.read_bounded(5).await.unwrap(), "hello");
+            // The runtime looks at its sockets, as it does while a client thinks of the next question.
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(
+            connections.load(Ordering::SeqCst),
+            connections_of_six,
+            "{requests_per_connection}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_left_before_its_end_takes_the_connection_with_it() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let url = format!("http://{address}/");
+    let client = client();
+    let (response, mut socket) = tokio::join!(client.get(&url).send(), async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let mut buffer = [0_u8; 4096];
+        assert!(socket.read(&mut buffer).await.unwrap() > 0);
+        let begun = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhell\r\n";
+        socket.write_all(begun).await.unwrap();
+        socket
+    });
+    let mut response = response.unwrap();
+    assert_eq!(response.chunk().await.unwrap().unwrap(), "hell");
+    drop(response);
+    let mut buffer = [0_u8; 16];
+    let end = tokio::time::timeout(Duration::from_secs(5), socket.read(&mut buffer)).await;
+    assert!(matches!(end.unwrap(), Ok(0) | Err(_)));
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_ends_with_its_connection() {
+    let (address, _tasks) = peer(b"HTTP/1.1 200 OK\r\n\r\nhello").await;
+    let response = client().get(&format!("http://{address}/")).send().await.unwrap();
+    assert_eq!(response.read_bounded(5).await.unwrap(), "hello");
 }

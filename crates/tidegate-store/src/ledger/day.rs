@@ -83,7 +83,10 @@ pub(super) enum Room {
         until: Instant,
     },
     /// Too little is left.
-    Spent,
+    Spent {
+        /// How many tokens, beside those of calls under way.
+        left_tokens: u64,
+    },
 }
 
 impl Day {
@@ -168,7 +171,7 @@ impl Day {
         let least = need.least_tokens.max(1);
         let unspent = limit.saturating_sub(tokens.spent());
         if unspent < least {
-            return Room::Spent;
+            return Room::Spent { left_tokens: unspent };
         }
         let left = unspent.saturating_sub(tokens.under_way());
         let has_place = tokens.calls.len() < CALLS_MAX;
@@ -182,7 +185,7 @@ impl Day {
                 until: oldest.begun + ttl,
             },
             Some(_) | None if has_place && left >= least => Room::Free { tokens: left },
-            Some(_) | None => Room::Spent,
+            Some(_) | None => Room::Spent { left_tokens: left },
         }
     }
 
@@ -266,6 +269,10 @@ mod tests {
         Room::Free { tokens }
     }
 
+    fn spent(left_tokens: u64) -> Room {
+        Room::Spent { left_tokens }
+    }
+
     #[test]
     fn a_call_that_may_not_fit_waits_for_the_ones_under_way() {
         let (day, now) = (Day::default(), Instant::now());
@@ -283,7 +290,7 @@ mod tests {
         day.book(30, true, Some(Reservation::new(2)));
         assert_eq!(room(&day, 1_000, 200, now), free(200));
         day.book(270, true, None);
-        assert_eq!(room(&day, 1_000, 200, now), Room::Spent);
+        assert_eq!(room(&day, 1_000, 200, now), spent(0));
     }
 
     #[test]
@@ -298,8 +305,8 @@ mod tests {
         let rows = [
             (1_000, true, Room::Wait { until: now + TTL }),
             (1_000, false, free(100)),
-            (959, false, Room::Spent),
-            (59, true, Room::Spent),
+            (959, false, spent(59)),
+            (59, true, spent(59)),
         ];
         for (limit, patient, expected) in rows {
             assert_eq!(day.room(limit, need, patient, now, TTL), expected, "{limit}");

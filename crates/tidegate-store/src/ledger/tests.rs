@@ -142,7 +142,10 @@ async fn a_call_that_never_reports_is_given_up() {
     let refused = opened.store.reserve(&key_id(), DAY, Some(100), 100).await;
     assert!(matches!(
         refused,
-        Err(LedgerError::QuotaSpent { limit_tokens: 100 })
+        Err(LedgerError::QuotaSpent {
+            limit_tokens: 100,
+            ..
+        })
     ));
     opened.close().await;
 }

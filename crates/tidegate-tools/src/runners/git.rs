@@ -18,7 +18,7 @@ use tidegate_io::{
 };
 
 pub(crate) use self::{
-    remote::{clone, push},
+    remote::{clone, judged, push, push_target},
     survey::{Survey, survey},
 };
 use super::sandbox::{View, Walls, refused, said};

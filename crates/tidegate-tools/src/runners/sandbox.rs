@@ -113,6 +113,11 @@ impl Walls {
         }
     }
 
+    /// When a program that has network is killed, in milliseconds: other machines are slow.
+    pub(crate) fn network_timeout_ms(&self, spec: &ToolSpec) -> u64 {
+        self.sandbox.network_timeout_ms().min(spec.timeout_ms)
+    }
+
     /// Runs a task; what comes back instead is the result to give.
     pub(crate) async fn run(
         &self,

@@ -1,6 +1,8 @@
 //! What names credentials go by.
 
-use crate::floors::spelling::Spellings;
+use std::{collections::HashSet, sync::LazyLock};
+
+use crate::floors::spelling::{Chains, Spellings};
 
 /// What a name says about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -235,6 +237,28 @@ const ACCOUNT_KEYS: [&str; 2] = ["serviceaccount", "adminsdk"];
 /// Words that make a name secret wherever they stand in it.
 const WORDS: [&str; 4] = ["_key", "_secret", "_token", "_password"];
 
+/// How other words go on that begin like one of [`WORDS`]: keyboards, keywords, tokenizers, secretaries.
+const LONGER_WORDS: [(&str, &str); 15] = [
+    ("_key", "board"),
+    ("_key", "word"),
+    ("_key", "note"),
+    ("_key", "stone"),
+    ("_key", "frame"),
+    ("_key", "pad"),
+    ("_key", "press"),
+    ("_token", "ize"),
+    ("_token", "iza"),
+    ("_token", "ise"),
+    ("_token", "isa"),
+    ("_secret", "ary"),
+    ("_secret", "aries"),
+    ("_secret", "ariat"),
+    ("_password", "less"),
+];
+
+/// Keys that are no secret: the public half of a pair, and the keys of tables. What stands before `_key`.
+const OPEN_KEYS: [&str; 3] = ["public", "primary", "foreign"];
+
 /// Forms of an environment file that hold no values.
 const EXAMPLES: [&str; 3] = [".env.example", ".env.sample", ".env.template"];
 
@@ -248,24 +272,24 @@ const SOURCE: [&str; 40] = [
 /// Prose; a plural in its name speaks about such things.
 const PROSE: [&str; 4] = ["adoc", "md", "org", "rst"];
 
+/// [`FOLDERS`], to be asked for a component each.
+static CHAINS: LazyLock<Chains> = LazyLock::new(|| Chains::of(&FOLDERS));
+
+/// [`NAMES`], to be asked for one.
+static KNOWN: LazyLock<HashSet<&'static str>> = LazyLock::new(|| NAMES.into_iter().collect());
+
 /// Whether any folder on the way, or the path itself, is one of [`FOLDERS`] or shows a process.
-pub(super) fn judge_folders(components: &[Spellings]) -> Judgement {
-    let follow = |names: &[&str]| {
-        components.windows(names.len()).any(|window| {
-            window
-                .iter()
-                .zip(names)
-                .all(|(component, name)| component.is(name))
-        })
-    };
+pub(super) fn judge_folders(components: &[Spellings<'_>]) -> Judgement {
     let is_process = components.windows(3).any(|window| {
         let [proc, which, file] = window else { return false };
-        let is_one = which.all().any(|name| {
+        let is_one = |name: &str| {
             matches!(name, "self" | "thread-self" | "*") || name.bytes().all(|digit| digit.is_ascii_digit())
-        });
-        proc.is("proc") && is_one && PROCESS_FILES.iter().any(|name| file.is(name))
+        };
+        proc.all().any(|name| name == "proc")
+            && which.all().any(is_one)
+            && file.all().any(|name| PROCESS_FILES.contains(&name))
     });
-    if is_process || FOLDERS.iter().any(|folder| follow(folder)) {
+    if is_process || CHAINS.stand_in(components, Spellings::all) {
         Judgement::Secret
     } else {
         Judgement::Harmless
@@ -273,23 +297,37 @@ pub(super) fn judge_folders(components: &[Spellings]) -> Judgement {
 }
 
 /// What the components of a path say, each of them and together.
-pub(super) fn judge(components: &[Spellings]) -> Judgement {
+pub(super) fn judge(components: &[Spellings<'_>]) -> Judgement {
+    judge_names(components).worse(judge_folders(components))
+}
+
+/// What each component says by itself.
+pub(super) fn judge_names(components: &[Spellings<'_>]) -> Judgement {
     components
         .iter()
         .flat_map(Spellings::all)
         .map(judge_name)
-        .fold(judge_folders(components), Judgement::worse)
+        .fold(Judgement::Harmless, Judgement::worse)
 }
 
 fn judge_name(name: &str) -> Judgement {
+    if !name.bytes().any(|byte| matches!(byte, b'.' | b'_')) {
+        // No other name of the tables is without both.
+        return match name {
+            "htpasswd" | "kubeconfig" | "login data" => Judgement::Secret,
+            _ => Judgement::Harmless,
+        };
+    }
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     let is_secret = || {
-        NAMES.contains(&name)
+        KNOWN.contains(name)
             || EXTENSIONS.contains(&extension)
             || is_environment(name)
             || is_history(name)
             || is_account_key(name, extension)
-            || (!SOURCE.contains(&extension) && WORDS.iter().any(|word| holds_word(name, word, extension)))
+            || (may_hold_word(name)
+                && !SOURCE.contains(&extension)
+                && WORDS.iter().any(|word| holds_word(name, word, extension)))
     };
     if EXAMPLES.contains(&name) {
         Judgement::Harmless
@@ -304,6 +342,9 @@ fn judge_name(name: &str) -> Judgement {
 /// `id_rsa` by itself, as a copy (`id_rsa.old`, `id_rsa2`) or with a word before it (`work_id_rsa`); `.pub` is the
 /// public half.
 fn judge_key_file(name: &str) -> Judgement {
+    if !name.as_bytes().windows(3).any(|window| window == b"id_") {
+        return Judgement::Harmless;
+    }
     let found = KEY_FILES.iter().find_map(|file| {
         let (before, rest) = name.split_once(file)?;
         let stands_apart = before.is_empty() || before.ends_with(['_', '-', '.']);
@@ -328,11 +369,14 @@ fn is_history(name: &str) -> bool {
 }
 
 fn is_account_key(name: &str, extension: &str) -> bool {
+    if extension != "json" {
+        return false;
+    }
     let letters: String = name
         .chars()
         .filter(|letter| !matches!(letter, '-' | '_'))
         .collect();
-    extension == "json" && ACCOUNT_KEYS.iter().any(|part| letters.contains(part))
+    ACCOUNT_KEYS.iter().any(|part| letters.contains(part))
 }
 
 /// `.env` and its variants: `.env.local`, `.env-production`, `.env_1`; not `.envoy`.
@@ -341,10 +385,50 @@ fn is_environment(name: &str) -> bool {
         .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
 }
 
+/// Whether any of [`WORDS`] could stand in the name, by how they begin: nearly every name ends here.
+fn may_hold_word(name: &str) -> bool {
+    name.as_bytes()
+        .windows(2)
+        .any(|pair| matches!(pair, [b'_', b'k' | b's' | b't' | b'p']))
+}
+
 fn holds_word(name: &str, word: &str, extension: &str) -> bool {
     name.match_indices(word).any(|(at, word)| {
-        let rest = name.get(at + word.len()..).unwrap_or("");
+        let (before, rest) = (
+            name.get(..at).unwrap_or(""),
+            name.get(at + word.len()..).unwrap_or(""),
+        );
         let is_plural = rest.starts_with("s.") || rest.starts_with("s_") || rest.starts_with("s-");
-        !(is_plural && PROSE.contains(&extension))
+        let is_longer = LONGER_WORDS
+            .iter()
+            .any(|(known, more)| *known == word && rest.starts_with(more));
+        let is_open = word == "_key" && is_open_key(before);
+        !(is_longer || is_open || (is_plural && PROSE.contains(&extension)))
     })
+}
+
+/// Whether the last word before `_key` says that the key is open: a word by itself, not the end of one.
+fn is_open_key(before: &str) -> bool {
+    OPEN_KEYS.iter().any(|kind| {
+        before
+            .strip_suffix(kind)
+            .is_some_and(|rest| !rest.ends_with(char::is_alphanumeric))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FOLDERS, NAMES, WORDS, may_hold_word};
+
+    #[test]
+    fn names_without_dot_and_line_are_asked_for_by_themselves() {
+        let mut bare: Vec<&str> = NAMES
+            .into_iter()
+            .filter(|name| !name.contains(['.', '_']))
+            .collect();
+        bare.sort_unstable();
+        assert_eq!(bare, ["htpasswd", "kubeconfig", "login data"]);
+        assert!(FOLDERS.iter().all(|folder| !folder.is_empty()));
+        assert!(WORDS.into_iter().all(may_hold_word));
+    }
 }

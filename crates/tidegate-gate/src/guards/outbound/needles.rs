@@ -3,6 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 
 use super::{CHARS_MIN, views};
+use crate::guards::base32;
 
 /// How long the pieces are by which a split value is known, in letters.
 pub(super) const SHINGLE_LETTERS: usize = 8;
@@ -66,7 +67,7 @@ impl Forms {
         }
         let hexadecimal = value.bytes().flat_map(hex_digits).collect();
         self.folded.push((owner, hexadecimal));
-        for aligned in base32_forms(value.as_bytes()) {
+        for aligned in base32::forms(value.as_bytes()) {
             self.folded.push((owner, aligned));
         }
         let has_digit = folded.iter().any(u8::is_ascii_digit);
@@ -114,30 +115,6 @@ fn base64_forms(bytes: &[u8]) -> Vec<Vec<u8>> {
         let encoded = STANDARD_NO_PAD.encode(&padded);
         let range = (before * 8).div_ceil(6)..padded.len() * 8 / 6;
         forms.extend(encoded.get(range).map(|form| form.as_bytes().to_vec()));
-    }
-    forms
-}
-
-/// Base32 (RFC 4648 §6) in lower case, at each of its five places.
-fn base32_forms(bytes: &[u8]) -> Vec<Vec<u8>> {
-    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-    let mut forms = Vec::new();
-    for before in 0..5_usize {
-        let mut padded = vec![0; before];
-        padded.extend_from_slice(bytes);
-        let bit = |place: usize| {
-            padded
-                .get(place / 8)
-                .map_or(0, |byte| usize::from(byte >> (7 - place % 8) & 1))
-        };
-        let letters = (before * 8).div_ceil(5)..padded.len() * 8 / 5;
-        let form = letters
-            .filter_map(|letter| {
-                let index = (0..5).fold(0, |index, place| index << 1 | bit(letter * 5 + place));
-                LETTERS.get(index).copied()
-            })
-            .collect();
-        forms.push(form);
     }
     forms
 }

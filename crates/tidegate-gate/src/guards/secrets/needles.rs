@@ -6,6 +6,8 @@ use base64::{
 };
 use unicode_normalization::UnicodeNormalization;
 
+use crate::guards::base32;
+
 /// Values of fewer characters are not masked at all.
 const CHARS_MIN: usize = 4;
 
@@ -146,6 +148,9 @@ fn add_one(value: &str, needles: &mut Needles) {
         add_new(long, spelling.chars().rev().collect::<String>().into_bytes());
         for aligned in base64_forms(spelling.as_bytes()) {
             add_new(long, aligned.into_bytes());
+        }
+        for aligned in base32::forms(spelling.as_bytes()) {
+            add_new(long, aligned);
         }
         add_new(long, spelling.clone().into_bytes());
     }

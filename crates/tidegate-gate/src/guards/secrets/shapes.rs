@@ -4,7 +4,7 @@ use std::{ops::Range, sync::LazyLock};
 
 use regex::Regex;
 
-use super::{RedactorError, join};
+use super::{RedactorError, headers::Headers, join};
 
 /// How each kind of token begins, and what may follow. What follows is as long as the issuers make it, or shorter.
 const TOKENS: [(&str, &str); 27] = [
@@ -63,6 +63,7 @@ pub(super) struct Shapes {
     pem: Regex,
     pem_open: Regex,
     pem_end: Regex,
+    headers: Headers,
 }
 
 impl Shapes {
@@ -78,11 +79,13 @@ impl Shapes {
             pem: build(PEM)?,
             pem_open: build(PEM_OPEN)?,
             pem_end: build(PEM_END)?,
+            headers: Headers::new()?,
         })
     }
 
     /// Adds where shapes stand that begin at `from` or behind it.
     pub(super) fn find(&self, text: &str, from: usize, found: &mut Vec<Range<usize>>) {
+        self.headers.find(text, from, found);
         let mut from = from;
         while let Some(hit) = self.all.find_at(text, from) {
             if is_random(hit.as_str()) {
@@ -94,7 +97,9 @@ impl Shapes {
 
     /// Where the end of the text may be a shape, or the beginning of one, that goes on behind it.
     pub(super) fn open_from(&self, text: &str) -> usize {
-        open_token(text).min(self.open_pem(text))
+        open_token(text)
+            .min(self.open_pem(text))
+            .min(self.headers.open_from(text))
     }
 
     /// Behind the end of the private key that the text is in the middle of.

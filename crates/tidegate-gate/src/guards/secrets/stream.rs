@@ -2,10 +2,10 @@
 
 use std::{ops::Range, sync::Arc};
 
-use super::{MASK, Redactor, joined, shapes::is_of_token};
+use super::{MASK, Redactor, headers::BEFORE_BYTES_MAX, joined, shapes::is_of_token};
 
-/// Bytes of what was given out that are kept, to tell where words begin.
-const CONTEXT_BYTES: usize = 8;
+/// Bytes of what was given out that are kept, to tell where words begin, and what stands before a value.
+const CONTEXT_BYTES: usize = BEFORE_BYTES_MAX + 16;
 
 /// The most that is held back for a shape that does not come to an end, in bytes. Its beginning is masked then,
 /// and its rest swallowed as it comes.

@@ -64,6 +64,80 @@ fn encoded_forms_are_masked() {
 }
 
 #[test]
+fn a_value_in_base32_is_masked_wherever_it_begins() {
+    // `printf %s… | base32` of the value behind none to four letters.
+    let redactor = redactor(&["made-up-7Qw-Zx9"]);
+    for text in [
+        "NVQWIZJNOVYC2N2RO4WVU6BZ",
+        "NNWWCZDFFV2XALJXKF3S2WTYHE======",
+        "NNSW2YLEMUWXK4BNG5IXOLK2PA4Q====",
+        "nnsxs3lbmrss25lqfu3vc5znlj4ds===",
+        "NNSXS43NMFSGKLLVOAWTOULXFVNHQOI=",
+    ] {
+        let shown = redactor.redact(text).into_owned();
+        assert!(
+            shown.contains(MASK) && shown.len() < MASK.len() + 16,
+            "{text}: {shown}"
+        );
+    }
+}
+
+#[test]
+fn credentials_are_told_by_what_stands_before_them() {
+    let redactor = redactor(&[]);
+    for (text, expected) in [
+        (
+            "Authorization: Bearer q7w8e9r0t1y2u3i4o5",
+            "Authorization: Bearer [redacted]",
+        ),
+        (
+            "authorization:  bearer  q7w8e9r0t1y2u3i4o5\nHost: a",
+            "authorization:  bearer  [redacted]\nHost: a",
+        ),
+        (
+            "-H 'Authorization: Basic dXNlcjpwYXNzd29yZA=='",
+            "-H 'Authorization: Basic [redacted]'",
+        ),
+        ("X-Api-Key: q7w8e9r0t1y2u3i4", "X-Api-Key: [redacted]"),
+        (
+            "https://a.test/?api_key=q7w8e9r0t1y2u3i4&b=c",
+            "https://a.test/?api_key=[redacted]&b=c",
+        ),
+        (
+            r#"{"access_token": "q7w8e9r0t1y2.u3i4"}"#,
+            r#"{"access_token": "[redacted]"}"#,
+        ),
+        (
+            "client_secret='550e8400-e29b-41d4-a716-446655440000'",
+            "client_secret='[redacted]'",
+        ),
+        (
+            "AWS_SECRET_ACCESS_KEY=q7w8e9r0t1y2u3i4",
+            "AWS_SECRET_ACCESS_KEY=[redacted]",
+        ),
+    ] {
+        assert_eq!(redactor.redact(text), expected, "{text}");
+    }
+    for text in [
+        "Authorization: Bearer $TIDEGATE_KEY",
+        "Authorization: Bearer YOUR_API_KEY_GOES_HERE",
+        "the bearer authentication-with-oauth2-flows is common",
+        "Basic authentication sends a name and a password",
+        "Basic understanding-of-programming 101",
+        "api_key = os.environ['OPENAI_API_KEY_2024']",
+        "api_key: get_secret_from_store(2024)",
+        "access_token=load_token_from_file_v2",
+        "let api_key = settings.providers.first_provider.api_key;",
+        "the api key: ask your administrator for one in 2024",
+        "Bearer [redacted]",
+        "bearer of bad news20241231",
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+    ] {
+        assert_eq!(redactor.redact(text), text);
+    }
+}
+
+#[test]
 fn a_value_that_begins_or_ends_with_a_quote_is_found_in_json() {
     for value in ["\"quoted-value\"", "ends-with-quote\"", "\\back\\slash\\"] {
         let text = serde_json::json!({ "k": value }).to_string();
@@ -275,6 +349,8 @@ fn a_stream_gives_what_the_whole_gives() {
             "MIIB".repeat(5_000)
         ),
         format!("sk-{} end", "a1".repeat(9_000)),
+        "Authorization: Bearer q7w8e9r0t1y2u3i4o5, api_key=\"q7w8e9r0t1y2\" bearer of".to_owned(),
+        format!("x api_key=api_key=Bearer {} end", "a1".repeat(9_000)),
         "1234 12345 1234".to_owned(),
         "aaaaaaaaaaaaab".to_owned(),
         "ünïcödé AAAA\u{200b}BBBB1 ü".to_owned(),
@@ -327,7 +403,7 @@ proptest! {
     #[test]
     fn a_stream_is_the_whole_for_any_pieces(
         secrets in prop::collection::vec("[ab]{3,6}|[ab1]{4,10}|[ab%&/]{8,9}", 1..5),
-        text in r"([ab1]{0,9}|[ %&\\\n;-]|%61|&#98;|\\u0061|sk-[a1]{14,18}|\u{e9}){0,14}",
+        text in r"([ab1]{0,9}|[ %&\\\n;-]|%61|&#98;|\\u0061|sk-[a1]{14,18}|\u{e9}|bearer |api_key=){0,14}",
         sizes in prop::collection::vec(1usize..9, 1..5),
     ) {
         let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();

@@ -213,10 +213,12 @@ impl Walk<'_> {
         if text.contains("://") {
             return;
         }
-        let lower = text.to_lowercase();
-        let is_shell_file = lower
-            .split(|letter: char| !(letter.is_alphanumeric() || "._-".contains(letter)))
-            .any(|part| SHELL_STARTUP.contains(&part));
+        // Each of the names has a dot.
+        let is_shell_file = text.contains('.')
+            && text
+                .to_lowercase()
+                .split(|letter: char| !(letter.is_alphanumeric() || "._-".contains(letter)))
+                .any(|part| SHELL_STARTUP.contains(&part));
         if is_shell_file || (is_changed && could_name(text) && names_startup_file(text).is_some()) {
             self.refuse(
                 Floor::StartupFiles,

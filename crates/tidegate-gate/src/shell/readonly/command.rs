@@ -3,6 +3,7 @@
 use super::{Judge, Judged, MAX_COMMANDS, Reason, Value};
 use crate::shell::{
     Access, OperandKind,
+    letters::is_plain_text,
     plan::{Argument, Node, Redirection, Run},
     programs::Touched,
     reader,
@@ -264,7 +265,7 @@ impl Judge<'_> {
         };
         let read = reader::read(text, self.depth + 1)
             .map_err(|_| Reason::new("syntax", "the text for the inner shell cannot be read"))?;
-        if read.is_odd || !super::super::is_plain_text(text) {
+        if read.is_odd || !is_plain_text(text) {
             return Err(Reason::new(
                 "syntax",
                 "the text for the inner shell has unusual forms",

@@ -3,6 +3,7 @@
 use super::{Judge, Judged, Reason, Value};
 use crate::shell::{
     escape,
+    letters::is_ordinary,
     plan::{Argument, Part},
     shape::{ONE, RUN, Shape, UNKNOWN},
     syntax::{Piece, Script, Word},
@@ -37,10 +38,10 @@ impl Judge<'_> {
     ) -> Judged<()> {
         match piece {
             Piece::Text(text) => {
-                if !text.is_ascii() {
+                if !text.is_ascii() && !is_ordinary(text) {
                     return Err(Reason::new(
                         "letters",
-                        "letters beyond ASCII stand outside quotes",
+                        "letters that could be taken for others stand outside quotes",
                     ));
                 }
                 add(text, shape, argument, pattern);

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use tidegate_core::tool::{FailureCode, ToolResult, ToolSpec};
 use tidegate_gate::{
-    Access, PathKind,
-    guards::address::{Reachable, Remote, Transport},
+    Access, Denial, PathKind,
+    guards::address::{Policy as Addresses, Reachable, Remote, Transport},
 };
 use tidegate_io::{
     files::Roots,
@@ -18,7 +18,7 @@ use super::{
         http::refusal,
         sandbox::{View, Walls, refused, said},
     },
-    configure, denied, environment, git, invalid, repository, words,
+    Survey, configure, denied, environment, git, invalid, repository, words,
 };
 use crate::arguments::Values;
 
@@ -59,6 +59,7 @@ pub(crate) async fn clone(
             Err(error) => return refused(&error, spec),
         }
     };
+    policy.limits.timeout_ms = walls.network_timeout_ms(spec);
     configure(&mut policy.environment, &[("transfer.fsckObjects", "true")]);
     let mut arguments = words(&[
         "clone",
@@ -93,21 +94,16 @@ pub(crate) async fn push(
         Ok(found) => found,
         Err(result) => return result,
     };
-    let name = values.text("remote").unwrap_or_default();
-    let Some(url) = survey.push_url(name) else {
-        return ToolResult::failed(
-            FailureCode::NotFound,
-            format!(
-                "this repository has no remote `{name}`; its remotes are {}.",
-                survey.remotes()
-            ),
-        );
+    let url = match push_url(&survey, values) {
+        Ok(url) => url,
+        Err(denial) => return ToolResult::failed(FailureCode::NotFound, denial.reason),
     };
     let (remote, reachable) = match destination(client, &url).await {
         Ok(found) => found,
         Err(result) => return result,
     };
     policy.network = true;
+    policy.limits.timeout_ms = walls.network_timeout_ms(spec);
     policy.environment = network_environment(&remote, &reachable);
     let mut arguments = words(&[
         "push",
@@ -126,19 +122,60 @@ pub(crate) async fn push(
     }
 }
 
+/// Where a push would go: the one address that the repository has for the remote, judged before anybody is asked and
+/// before its name is looked up. What cannot be told is refused.
+pub(crate) async fn push_target(
+    walls: &Walls,
+    roots: &Roots,
+    addresses: &Addresses,
+    spec: &ToolSpec,
+    values: &Values<'_>,
+) -> Result<String, Denial> {
+    let (_, survey) = repository(walls, roots, spec, values).await.map_err(unsurveyed)?;
+    let url = push_url(&survey, values)?;
+    judged(addresses, &url).map(|remote| remote.as_str().to_owned())
+}
+
+fn push_url(survey: &Survey, values: &Values<'_>) -> Result<String, Denial> {
+    let name = values.text("remote").unwrap_or_default();
+    survey.push_url(name).ok_or_else(|| {
+        let reason = format!(
+            "this repository has no remote `{name}` with one address of its own; its remotes are {}.",
+            survey.remotes()
+        );
+        Denial::with_code("git_push", "no_remote", reason)
+    })
+}
+
+/// Why a repository could not be looked at, as a refusal.
+fn unsurveyed(result: ToolResult) -> Denial {
+    let reason = match result {
+        ToolResult::Failed { message, .. } => message,
+        ToolResult::Refused { reason, .. } => reason,
+        ToolResult::TimedOut { .. } => "looking at the repository took too long.".to_owned(),
+        ToolResult::Ok { .. } | ToolResult::NeedsApproval { .. } | ToolResult::Cancelled => {
+            "the repository cannot be looked at.".to_owned()
+        }
+    };
+    Denial::with_code("git_push", "repository", reason)
+}
+
+/// Judges where a remote leads, before any name is looked up.
+pub(crate) fn judged(addresses: &Addresses, url: &str) -> Result<Remote, Denial> {
+    let remote = addresses.check_remote(url).map_err(|fault| fault.denial())?;
+    match remote.transport() {
+        Transport::Http => Ok(remote),
+        Transport::Ssh => Err(Denial::with_code(
+            "address",
+            "ssh_remote",
+            "SSH remotes need a key, and no key is ever given to a program; use the https address.",
+        )),
+    }
+}
+
 /// Judges and looks up where a remote leads, as every address that the model steers.
 async fn destination(client: &Client, url: &str) -> Result<(Remote, Reachable), ToolResult> {
-    let remote = client
-        .policy()
-        .address
-        .check_remote(url)
-        .map_err(|fault| refusal(fault.denial()))?;
-    if remote.transport() == Transport::Ssh {
-        return Err(ToolResult::failed(
-            FailureCode::PermissionDenied,
-            "SSH remotes need a key, and no key is ever given to a program; use the https address.",
-        ));
-    }
+    let remote = judged(&client.policy().address, url).map_err(refusal)?;
     match client.reach(remote.destination().clone()).await {
         Ok(reachable) => Ok((remote, reachable)),
         Err(error) => Err(match error.denial() {
