@@ -69,7 +69,9 @@ impl Watch {
     /// not be waited for: the next read ends it.
     pub(super) fn expire(&self, timeout: Duration) -> bool {
         let mut track = self.track();
-        let has_begun = matches!(track.place, Place::Head(_)) && !track.head.is_empty();
+        // Empty lines before a request line say nothing yet (RFC 9112, 2.2).
+        let says_something = track.head.iter().any(|byte| !matches!(byte, b'\r' | b'\n'));
+        let has_begun = matches!(track.place, Place::Head(_)) && says_something;
         if has_begun && track.overdue.is_none() {
             track.overdue = Some(timeout);
             track.is_to_be_ended = true;

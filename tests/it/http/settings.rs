@@ -94,6 +94,12 @@ async fn requests_and_bodies_have_the_bounds_they_were_given() {
         half.head
     );
     assert!(half.head.contains("x-request-id: req_"), "{}", half.head);
+    let empty = Raw::send(&daemon.address(), b"\r\n\r\n\r\n").await;
+    assert!(
+        empty.head.is_empty(),
+        "empty lines are no request: {}",
+        empty.head
+    );
     daemon.upstream.push(tidegate_testkit::Reply::never());
     let second = async {
         assert!(
