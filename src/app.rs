@@ -3,10 +3,14 @@
 //! Everything long-lived is built here, once, and plugged into the ports. Reading order: [`App::build`] makes
 //! the parts, [`App::serve`] opens the door.
 
+mod bank;
 pub mod bootstrap;
 pub mod error;
+pub mod knowledge;
+mod logs;
 pub mod policy;
 mod readiness;
+mod reindex;
 mod reload;
 pub mod shipped;
 mod surroundings;
@@ -16,16 +20,14 @@ use std::{io::Write, sync::Arc, time::Duration};
 
 use tidegate_core::{
     clock::{Clock, Entropy},
-    port::{ApprovalStore as _, AuditTrail, KeyStore, LastAdmin, LineLog, OperatorFiles, RunStore},
+    port::{
+        ApprovalStore as _, AuditTrail, KeyStore, KnowledgeBase, LastAdmin, LineLog, OperatorFiles, RunStore,
+    },
     secret::Secret,
 };
-use tidegate_engine::{Engine, prompt::Composer, routing::RoutingGate};
+use tidegate_engine::{Engine, hooks::Hooks, prompt::Composer, routing::RoutingGate};
 use tidegate_gate::guards::secrets::Redactor;
-use tidegate_io::{
-    http::OperatorClient,
-    lines::{self, LineWriter},
-    operator_files::Disk,
-};
+use tidegate_io::{http::OperatorClient, operator_files::Disk};
 use tidegate_llm::Models;
 use tidegate_store::Store;
 use tidegate_tools::Tools;
@@ -33,16 +35,22 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use self::error::Error;
-use self::{bootstrap::FirstKey, reload::Reload, zones::zones};
+use self::{
+    bootstrap::FirstKey,
+    knowledge::Knowledge,
+    logs::Logs,
+    reload::Reload,
+    zones::{real, zones},
+};
 use crate::{
-    audit::{NoTrail, Trail},
     clock::{OsEntropy, SystemClock},
     config::{
         Environment, Settings,
         discover::{self, Source},
         secret,
     },
-    hooks, http,
+    hooks,
+    http::{self, DocumentDoor},
     lifecycle::Lifecycle,
     telemetry::Masked,
 };
@@ -75,6 +83,8 @@ pub struct App {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     audit: Arc<dyn AuditTrail>,
+    knowledge: Option<Knowledge>,
+    documents: Arc<dyn DocumentDoor>,
     logs: Vec<Arc<dyn LineLog>>,
     reload: Reload,
 }
@@ -101,23 +111,20 @@ impl App {
         let found = find_models(&settings, environment).await?;
         let models = Arc::new(found.models);
         let redactor = Arc::new(redactor(&settings, environment)?);
-        let tools = open_tools(&settings, &redactor.values())?;
+        let embedder = knowledge::embedder(&settings, &clock, &entropy).await?;
+        let is_reading = purpose == Purpose::Serve;
+        let knowledge = knowledge::open(&settings, &store, embedder.as_ref(), &clock, is_reading)?;
+        let base = knowledge
+            .as_ref()
+            .map(|knowledge| Arc::clone(&knowledge.base) as Arc<dyn KnowledgeBase>);
+        let tools = open_tools(&settings, &redactor.values(), base.clone())?;
         let tools = tools.describe(|text| redactor.redact(text).into_owned());
-        let log = |name: &str| match purpose {
-            Purpose::Serve => open_log(&settings, name, lifecycle),
-            Purpose::Look => Arc::new(NoLog),
-        };
-        let (triage, tool_log) = (log("agents/triage.jsonl"), log("tools.jsonl"));
-        let model_log = if config.logs.models {
-            log("models.jsonl")
-        } else {
-            Arc::new(NoLog)
-        };
-        let (audit, audit_lines) = open_trail(&settings, lifecycle, purpose);
+        let logs = Logs::open(&settings, lifecycle, purpose);
+        let (audit, audit_lines) = logs::open_trail(&settings, lifecycle, purpose);
         let routing = Arc::new(RoutingGate::new(
             files,
-            None,
-            Arc::new(Masked::new(Arc::clone(&triage), Arc::clone(&redactor))),
+            embedder,
+            Arc::new(Masked::new(Arc::clone(&logs.triage), Arc::clone(&redactor))),
             Arc::clone(&clock),
             config.routing.clone(),
         ));
@@ -135,9 +142,9 @@ impl App {
             held: Arc::clone(&store) as _,
             approvals: Arc::clone(&store) as _,
             audit: Arc::clone(&audit),
-            hooks: hooks::build(&config.hooks, &settings.home, settings.search_path.as_deref()),
-            tool_log: Arc::clone(&tool_log),
-            model_log: Arc::clone(&model_log),
+            hooks: all_hooks(&settings, base.as_ref()),
+            tool_log: Arc::clone(&logs.tools),
+            model_log: Arc::clone(&logs.models),
             prices: Arc::new(config.models.prices.clone()),
             surroundings,
             clock: Arc::clone(&clock),
@@ -152,14 +159,13 @@ impl App {
             models,
             source: found.source,
             engine,
+            documents: Arc::new(bank::Bank::open(&settings, base, &audit, &clock)?),
             routing,
             clock,
             entropy,
+            knowledge,
             audit,
-            logs: [Some(triage), Some(tool_log), Some(model_log), audit_lines]
-                .into_iter()
-                .flatten()
-                .collect(),
+            logs: logs.all(audit_lines),
             settings,
             reload,
         })
@@ -174,6 +180,11 @@ impl App {
     /// The engine.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
+    }
+
+    /// The routing gate.
+    pub fn routing(&self) -> &RoutingGate {
+        &self.routing
     }
 
     /// What was set.
@@ -200,17 +211,49 @@ impl App {
             http::serve::run(listener, router, &options, soft).await;
         });
         self.spawn_pruning();
+        self.spawn_reading();
         // The routing rules take a tenth of a second to compile: now, and not in somebody's first question.
         let routing = Arc::clone(&self.routing);
-        self.lifecycle
+        let compiling = Arc::clone(&routing);
+        let compiling = self
+            .lifecycle
             .tracker
-            .spawn_blocking(move || drop(routing.check()));
+            .spawn_blocking(move || drop(compiling.check()));
+        self.lifecycle.tracker.spawn(async move {
+            if compiling.await.is_ok() {
+                routing.prepare().await;
+            }
+        });
         let model = &self.source;
         tracing::info!(%model, version = env!("CARGO_PKG_VERSION"), "tidegate serves on {base_url}");
         if let Source::Nothing(sentence) = &self.source {
             tracing::warn!("{sentence}");
         }
         Ok(())
+    }
+
+    /// The documents; `None` where they are switched off.
+    pub fn base(&self) -> Option<Arc<dyn KnowledgeBase>> {
+        let knowledge = self.knowledge.as_ref()?;
+        Some(Arc::clone(&knowledge.base) as _)
+    }
+
+    /// Reads the documents, now and whenever they change.
+    fn spawn_reading(&self) {
+        let Some(knowledge) = &self.knowledge else {
+            return;
+        };
+        let base = Arc::clone(&knowledge.base);
+        self.lifecycle.tracker.spawn(async move {
+            if let Err(error) = base.warm().await {
+                tracing::warn!(%error, "the index of documents could not be read");
+            }
+        });
+        if let Some(task) = knowledge.start() {
+            self.lifecycle
+                .tracker
+                .spawn(task.run(self.lifecycle.soft.clone()));
+        }
     }
 
     fn parts(&self, shutdown: CancellationToken) -> http::Parts {
@@ -222,6 +265,9 @@ impl App {
             approvals: Arc::clone(&self.store) as _,
             audit: Arc::clone(&self.audit),
             approval_s: self.settings.config.engine.approval_s,
+            knowledge: self.base(),
+            knowledge_bank: real(&self.settings.config.tools.knowledge_bank),
+            documents: Arc::clone(&self.documents),
             models: Arc::clone(&self.models) as _,
             readiness: Arc::new(readiness::Readiness {
                 keys: Arc::clone(&self.store) as _,
@@ -380,7 +426,11 @@ pub fn open_models(options: tidegate_llm::Options) -> Result<Models, Error> {
 }
 
 /// Opens the tools over the knowledge bank, which is made where it is missing.
-pub fn open_tools(settings: &Settings, secrets: &[Secret]) -> Result<Tools, Error> {
+pub fn open_tools(
+    settings: &Settings,
+    secrets: &[Secret],
+    knowledge: Option<Arc<dyn KnowledgeBase>>,
+) -> Result<Tools, Error> {
     let options = settings.config.tools.clone();
     if !options.knowledge_bank.exists() {
         tidegate_io::files::create_private_dir(&options.knowledge_bank).map_err(|problem| Error::Folder {
@@ -390,9 +440,25 @@ pub fn open_tools(settings: &Settings, secrets: &[Secret]) -> Result<Tools, Erro
         })?;
     }
     let program = std::env::current_exe().map_err(part)?;
-    let outside = policy::outside(settings, secrets, program)?;
+    let outside = policy::outside(settings, secrets, program, knowledge)?;
     let clock = Arc::new(SystemClock::new(settings.zone.clone()));
     Tools::open(options, zones(settings), clock, outside).map_err(part)
+}
+
+/// The operator's own hooks, and ours.
+fn all_hooks(settings: &Settings, base: Option<&Arc<dyn KnowledgeBase>>) -> Hooks {
+    let mut all = hooks::build(
+        &settings.config.hooks,
+        &settings.home,
+        settings.search_path.as_deref(),
+    );
+    if let Some(base) = base {
+        all.observers.push(Arc::new(reindex::Reindex {
+            knowledge: Arc::clone(base),
+            bank: real(&settings.config.tools.knowledge_bank),
+        }));
+    }
+    all
 }
 
 /// Every credential the process knows; none may come out in a tool's result or a log.
@@ -403,6 +469,7 @@ fn secrets(settings: &Settings, environment: &Environment) -> Result<Vec<Secret>
             let headers = provider.headers.values().map(Secret::new);
             provider.api_key.iter().cloned().chain(headers)
         })
+        .chain(settings.config.embeddings.secret.clone())
         .chain(environment.get("OPENAI_API_KEY").map(Secret::new))
         .chain(bootstrap_key(settings, environment)?)
         .collect())
@@ -418,49 +485,6 @@ fn bootstrap_key(settings: &Settings, environment: &Environment) -> Result<Optio
     let resolve = |text: &str| secret::resolve(text, environment, &settings.home);
     let given = environment.get(bootstrap::VARIABLE).map(resolve).transpose();
     given.map_err(|problem| Error::Part(format!("{}: {problem}", bootstrap::VARIABLE)))
-}
-
-/// A log of JSON lines in the logs folder; its writer runs until the lifecycle closes.
-fn open_log(settings: &Settings, name: &str, lifecycle: &Lifecycle) -> Arc<dyn LineLog> {
-    let logs = &settings.config.logs;
-    let (writer, worker) = LineWriter::open(lines::Options {
-        path: settings.logs.join(name),
-        queue_max: logs.queue_lines,
-        rotate_bytes: logs.rotate_bytes,
-        keep: logs.rotated_kept,
-    });
-    lifecycle.writers.spawn(worker.run(lifecycle.closing.clone()));
-    Arc::new(writer)
-}
-
-/// The audit trail; its writer runs until the lifecycle closes.
-fn open_trail(
-    settings: &Settings,
-    lifecycle: &Lifecycle,
-    purpose: Purpose,
-) -> (Arc<dyn AuditTrail>, Option<Arc<dyn LineLog>>) {
-    let options = &settings.config.audit;
-    if purpose == Purpose::Look || !options.enabled {
-        return (Arc::new(NoTrail), None);
-    }
-    let (trail, worker) = Trail::open(options, &settings.logs);
-    lifecycle.writers.spawn(worker.run(lifecycle.closing.clone()));
-    let trail = Arc::new(trail);
-    (Arc::clone(&trail) as _, Some(trail))
-}
-
-/// Nowhere, for looking at what would happen.
-#[derive(Debug)]
-struct NoLog;
-
-impl LineLog for NoLog {
-    fn append(&self, line: String) {
-        drop(line);
-    }
-
-    fn dropped(&self) -> u64 {
-        0
-    }
 }
 
 fn part(error: impl std::fmt::Display) -> Error {

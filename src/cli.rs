@@ -8,9 +8,11 @@ pub mod doctor;
 pub mod error;
 pub mod explain;
 pub mod init;
+pub mod kb;
 pub mod keys;
 pub mod output;
 pub mod prompt;
+pub mod triage;
 pub mod when;
 
 use std::{
@@ -94,6 +96,8 @@ pub async fn run(arguments: Arguments, environment: &Environment, out: Out<'_>) 
             return Box::pin(explain::run(place.settings()?, environment, &command, out)).await;
         }
         Command::Approvals(command) => Box::pin(with_approvals(&place, &command, out)).await?,
+        Command::Triage(command) => triage::run(&place, &command, &mut io::stdin().lock(), out)?,
+        Command::Kb(command) => Box::pin(kb::run(place.settings()?, &command, out)).await?,
         Command::Audit(args::Audit::Verify) => return audit::verify(&place.settings()?, out),
         Command::Init(command) => init::run(&place, &command, out)?,
         Command::Version => writeln!(out, "tidegate {}", env!("CARGO_PKG_VERSION"))?,

@@ -61,6 +61,10 @@ pub struct Config {
     pub routing: tidegate_engine::routing::Options,
     /// What the agent can do.
     pub tools: tidegate_tools::Options,
+    /// The documents.
+    pub kb: crate::app::knowledge::Options,
+    /// Where vectors come from.
+    pub embeddings: crate::app::knowledge::EmbeddingOptions,
     /// Models and their providers. Credentials stand apart, in `api_keys`.
     pub models: tidegate_llm::Options,
     /// Credentials by provider, as they were typed: references mostly.
@@ -95,6 +99,8 @@ impl Default for Config {
             prompt: tidegate_engine::prompt::Options::default(),
             routing: tidegate_engine::routing::Options::default(),
             tools: tidegate_tools::Options::default(),
+            kb: crate::app::knowledge::Options::default(),
+            embeddings: crate::app::knowledge::EmbeddingOptions::default(),
             models: tidegate_llm::Options::default(),
             api_keys: BTreeMap::new(),
             discovery: discover::Options::default(),

@@ -5,6 +5,7 @@
 mod auth;
 mod body;
 mod browser;
+mod documents;
 mod error;
 mod extract;
 mod fold;
@@ -21,14 +22,18 @@ mod sse;
 mod stamp;
 mod wire;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use axum::{
-    Router, extract::Request, middleware::from_fn_with_state, response::IntoResponse as _, routing::get,
+    Router,
+    extract::Request,
+    middleware::from_fn_with_state,
+    response::IntoResponse as _,
+    routing::{get, put},
 };
 use tidegate_core::{
     clock::{Clock, Entropy},
-    port::{ApprovalStore, AuditTrail, ChatModel, KeyStore, Ledger, RunStore},
+    port::{ApprovalStore, AuditTrail, ChatModel, KeyStore, KnowledgeBase, Ledger, RunStore},
 };
 use tidegate_engine::Engine;
 use tokio::sync::{Mutex, Semaphore};
@@ -44,12 +49,13 @@ use utoipa::OpenApi as _;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use auth::PUBLIC_ROUTES;
+pub use documents::{DocumentDoor, NotStored, Stored, Uploader};
 pub use openapi::document as openapi_document;
 pub use options::Options;
 pub use readiness::{ReadinessItem, ReadinessSource};
 
 use crate::http::routes::{
-    admin_keys, approvals, capabilities, chat_completions, docs, fallback, health, models, runs,
+    admin_keys, approvals, capabilities, chat_completions, docs, fallback, health, knowledge, models, runs,
 };
 
 /// Everything the front end is plugged into.
@@ -69,6 +75,12 @@ pub struct Parts {
     pub audit: Arc<dyn AuditTrail>,
     /// How long an approval can be spent, in seconds.
     pub approval_s: u64,
+    /// The documents; absent where they are switched off.
+    pub knowledge: Option<Arc<dyn KnowledgeBase>>,
+    /// The folder of the documents.
+    pub knowledge_bank: PathBuf,
+    /// The operator's way into that folder.
+    pub documents: Arc<dyn DocumentDoor>,
     /// The models, for the list of models.
     pub models: Arc<dyn ChatModel>,
     /// What is missing.
@@ -137,6 +149,13 @@ fn routes_of_the_api() -> OpenApiRouter<AppState> {
         .routes(routes!(admin_keys::enable))
         .routes(routes!(admin_keys::rotate))
         .routes(routes!(admin_keys::usage))
+        .routes(routes!(knowledge::status))
+        .routes(routes!(knowledge::index))
+        .routes(routes!(knowledge::documents))
+        .routes(routes!(knowledge::search))
+        .routes(routes!(knowledge::explain))
+        // A path may hold slashes, too.
+        .route("/v1/admin/kb/documents/{*path}", put(knowledge::put))
         .routes(routes!(docs::document))
         .routes(routes!(docs::page))
 }

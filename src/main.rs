@@ -11,7 +11,7 @@ use clap::Parser;
 use tidegate::{
     cli::{self, args::Arguments},
     config::Environment,
-    sandbox_child,
+    parse_child, sandbox_child,
 };
 
 /// What blocking work that nobody waits for any more may still take, in milliseconds.
@@ -23,7 +23,11 @@ const BLOCKING_GRACE_MS: u64 = 1_000;
 const PROCESSORS_PER_WORKER: usize = 2;
 
 fn main() -> ExitCode {
-    if let Some(code) = sandbox_child::take_over(std::env::args_os().nth(1).as_deref()) {
+    let first_argument = std::env::args_os().nth(1);
+    let first_argument = first_argument.as_deref();
+    if let Some(code) =
+        sandbox_child::take_over(first_argument).or_else(|| parse_child::take_over(first_argument))
+    {
         return code;
     }
     let arguments = match Arguments::try_parse() {

@@ -8,7 +8,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tidegate_core::{port::OperatorFiles, secret::Secret};
+use tidegate_core::{
+    port::{KnowledgeBase, OperatorFiles},
+    secret::Secret,
+};
 use tidegate_gate::{
     Policy, Zones,
     caps::Caps,
@@ -108,13 +111,19 @@ pub(super) fn policy(settings: &Settings, network: &Client, zones: &Zones) -> Po
 }
 
 /// What the tools reach beside the knowledge bank. `program` is this binary.
-pub(super) fn outside(settings: &Settings, secrets: &[Secret], program: PathBuf) -> Result<Outside, Error> {
+pub(super) fn outside(
+    settings: &Settings,
+    secrets: &[Secret],
+    program: PathBuf,
+    knowledge: Option<Arc<dyn KnowledgeBase>>,
+) -> Result<Outside, Error> {
     let bank = real(&settings.config.tools.knowledge_bank);
     Ok(Outside {
         network: network(settings, secrets)?,
         shell: Arc::new(commands(settings)?),
         place: shell::Place::new(bank.to_string_lossy(), tidegate_io::sandbox::HOME),
         view: View::open(Path::new("/")).map_err(part)?,
+        knowledge,
         isolation: Isolation::Sandbox {
             options: settings.config.sandbox.clone(),
             program,

@@ -123,7 +123,13 @@ impl Reload {
                 "only [gate] is read again; other changes of the configuration wait for a restart"
             );
         }
-        let outside = policy::outside(&settings, &self.redactor.values(), self.program.clone())?;
+        let knowledge = self.tools.now().knowledge();
+        let outside = policy::outside(
+            &settings,
+            &self.redactor.values(),
+            self.program.clone(),
+            knowledge,
+        )?;
         let tools = self.tools.now().under(zones(&settings), outside).map_err(part)?;
         let policy = policy::policy(&settings, tools.network(), tools.zones());
         engine.set_surroundings(surroundings(&settings, &tools, Purpose::Serve).await);

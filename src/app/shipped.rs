@@ -26,6 +26,7 @@ pub const FILES: &[File] = files![
     "routing/patterns.txt",
     "routing/vocabulary.txt",
     "routing/examples.txt",
+    "routing/counterexamples.txt",
     "knowledge-bank/handbook.md",
     "knowledge-bank/regulations/budget-adjustment.md",
     "knowledge-bank/summaries/budget-adjustment-summary.md",

@@ -71,6 +71,7 @@ impl Own {
             &config.routing.patterns_file,
             &config.routing.vocabulary_file,
             &config.routing.examples_file,
+            &config.routing.counterexamples_file,
             &settings.home.join("mcp_servers.json"),
             &settings.home.join(FILE),
             // Read at the next start, where none is named.

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub mod kb;
+pub mod triage;
+
 /// A self-hosted agent server that speaks the OpenAI API.
 #[derive(Debug, Parser)]
 #[command(name = "tidegate", version, about, disable_help_subcommand = true)]
@@ -54,6 +57,12 @@ pub enum Command {
     /// See and answer what waits for a person; works while the server runs
     #[command(subcommand)]
     Approvals(Approvals),
+    /// Index, search and look at the documents of the knowledge bank; works while the server runs
+    #[command(subcommand)]
+    Kb(kb::Kb),
+    /// See what the routing gate decided, and find the threshold of its second tier
+    #[command(subcommand)]
+    Triage(triage::Triage),
     /// Look at the audit trail
     #[command(subcommand)]
     Audit(Audit),

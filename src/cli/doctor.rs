@@ -315,7 +315,7 @@ async fn tools(settings: &Settings) -> Vec<Line> {
     let mut settings = settings.clone();
     let bank = &mut settings.config.tools.knowledge_bank;
     *bank = nearest_existing(bank).to_owned();
-    match app::open_tools(&settings, &[]) {
+    match app::open_tools(&settings, &[], None) {
         Ok(tools) => {
             let count = tidegate_gate::ToolBox::specs(&tools).len();
             let mut lines = vec![Line::ok("tools", config::count(count, "tool"))];

@@ -63,6 +63,9 @@ pub async fn run(
         "tier": decision.tier,
         "rule": decision.rule,
         "excluded_by": decision.excluded_by,
+        "score": decision.score(),
+        "threshold": decision.threshold,
+        "near_miss": decision.near_miss,
     });
     if command.output.json {
         let tokens: usize = prompt.parts.iter().map(|part| part.tokens_estimate).sum();
@@ -119,7 +122,7 @@ fn print(prompt: &Prompt, decision: &Decision, parts: &[Value], out: Out<'_>) ->
                 "routing: about the agent itself ({tier} tier, {rule}): no tools are offered"
             )?;
         }
-        (false, Some(rule), Some(word)) => {
+        (false, Some(rule), Some(word)) if decision.tier == Tier::Pattern => {
             writeln!(
                 out,
                 "routing: an ordinary question; `{rule}` matched, but `{}` speaks against it",
@@ -139,6 +142,8 @@ async fn explain(
 ) -> Result<(Prompt, Decision, std::path::PathBuf), Error> {
     let home = settings.home.clone();
     let app = Box::pin(App::build(settings, environment, lifecycle, Purpose::Look)).await?;
+    // A daemon has done so long before the first question.
+    app.routing().prepare().await;
     let (prompt, decision) = app
         .engine()
         .explain(request)

@@ -192,10 +192,10 @@ mod tests {
             ),
             ("[models]\nretries_max = -1\n", "0 to"),
             ("[models]\nretry_jitter_ratio = 1.5\n", "from 0 to 1"),
-            ("[routing]\nembedding_threshold = 80\n", "from -1 to 1"),
+            ("[routing]\nembedding_threshold = 80\n", "from -10 to 10"),
             ("[retention]\nruns_days = 4000\n", "0 to 3660"),
             ("[engine]\nrounds_max = 99999999999999999999\n", "out of range"),
-            ("[routing]\nnear_miss_floor = inf\n", "out of range"),
+            ("[routing]\nnear_miss_margin = inf\n", "out of range"),
         ] {
             let found = findings(text);
             assert_eq!(found.errors.len(), 1, "{text}: {found}");

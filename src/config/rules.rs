@@ -104,10 +104,11 @@ fn contradictions(config: &Config, problems: &mut Problems<'_>) {
                 .into(),
         );
     }
-    if config.routing.near_miss_floor > config.routing.embedding_threshold {
+    if config.routing.embedding_threshold.is_some() && config.routing.embedding_threshold_model.is_none() {
         problems.warn(
-            "routing.near_miss_floor",
-            "nothing is ever a near miss; set `routing.near_miss_floor` below `routing.embedding_threshold`"
+            "routing.embedding_threshold",
+            "a threshold belongs to one embedding model and does not count without it; set \
+             `routing.embedding_threshold_model`"
                 .into(),
         );
     }

@@ -163,6 +163,7 @@ fn at_home(config: &mut Config, home: &Path) {
         &mut routing.patterns_file,
         &mut routing.vocabulary_file,
         &mut routing.examples_file,
+        &mut routing.counterexamples_file,
         &mut tools.knowledge_bank,
     ]
     .into_iter()
@@ -176,7 +177,13 @@ fn at_home(config: &mut Config, home: &Path) {
 fn secret_files(config: &Config, environment: &Environment, home: &Path) -> Vec<PathBuf> {
     let providers = config.models.providers.values();
     let headers = providers.flat_map(|provider| provider.headers.values());
-    let typed = config.api_keys.values().chain(headers).map(String::as_str);
+    let embeddings = config.embeddings.api_key.iter();
+    let typed = config
+        .api_keys
+        .values()
+        .chain(headers)
+        .chain(embeddings)
+        .map(String::as_str);
     let variables = env::NOT_SETTINGS.iter().filter_map(|name| environment.get(name));
     typed
         .chain(variables)
@@ -186,6 +193,10 @@ fn secret_files(config: &Config, environment: &Environment, home: &Path) -> Vec<
 
 /// Looks up every credential, and puts it where it is used.
 fn secrets(config: &mut Config, problems: &mut Problems<'_>, environment: &Environment, home: &Path) {
+    if let Some(text) = config.embeddings.api_key.take() {
+        let resolved = secret::resolve(&text, environment, home);
+        config.embeddings.secret = problems.take("embeddings.api_key", resolved);
+    }
     for (name, provider) in &mut config.models.providers {
         let path = tree::join("models.providers", name);
         if let Some(text) = config.api_keys.get(name) {

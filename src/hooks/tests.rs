@@ -149,9 +149,7 @@ async fn a_hook_sees_the_call_and_no_environment() {
         "cat > told.json; env > environment",
     );
     let (call, spec, context) = call();
-    let result = ToolResult::Ok {
-        text: "secret output".into(),
-    };
+    let result = ToolResult::ok("secret output");
     hooks.observers[0]
         .after_tool(&call, &spec, &result, &context)
         .await

@@ -178,6 +178,16 @@ impl ApiError {
         )
     }
 
+    /// The gate does not let it pass.
+    pub(super) fn refused(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "permission_error",
+            Some("refused"),
+            message,
+        )
+    }
+
     /// No such route.
     pub(super) fn unknown_url(method: &str, path: &str) -> Self {
         Self::new(

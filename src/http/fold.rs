@@ -13,6 +13,7 @@ use super::{
             finish_reason,
         },
         chat::Form,
+        sources::{Extension, annotations},
     },
 };
 
@@ -27,6 +28,7 @@ pub(super) async fn answer(mut events: Events, head: Head, form: Form) -> Result
             RunEvent::ClientCalls(more) => calls.extend(more),
             RunEvent::Failed(error) => return Err(error.into()),
             RunEvent::Finished(finished) => {
+                let annotations = annotations(&finished.sources, &text);
                 let mut message = AnswerMessage {
                     role: "assistant",
                     content: (calls.is_empty() || !text.is_empty()).then_some(text),
@@ -34,6 +36,7 @@ pub(super) async fn answer(mut events: Events, head: Head, form: Form) -> Result
                     reasoning_content: (!reasoning.is_empty()).then_some(reasoning),
                     tool_calls: Vec::new(),
                     function_call: None,
+                    annotations,
                 };
                 let has_calls = !calls.is_empty();
                 if form.legacy_functions {
@@ -69,5 +72,6 @@ fn completion(
         }],
         usage: finished.usage.into(),
         system_fingerprint: FINGERPRINT,
+        tidegate: Extension::of(&finished.sources),
     }
 }

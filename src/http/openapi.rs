@@ -8,7 +8,7 @@ use utoipa::OpenApi;
 use super::{
     Options,
     error::{Envelope, EnvelopeBody},
-    routes::models,
+    routes::{knowledge, models},
     wire::{
         answer::ChatCompletionChunk,
         chat::StreamOptions,
@@ -25,7 +25,7 @@ use super::{
         description = "A self-hosted agent server that speaks the OpenAI API. Every route also answers without \
                        `/v1`, and every error has the same envelope."
     ),
-    paths(models::show),
+    paths(models::show, knowledge::put),
     components(schemas(
         ChatCompletionChunk,
         Envelope,

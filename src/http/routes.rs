@@ -7,5 +7,6 @@ pub(super) mod chat_completions;
 pub(super) mod docs;
 pub(super) mod fallback;
 pub(super) mod health;
+pub(super) mod knowledge;
 pub(super) mod models;
 pub(super) mod runs;

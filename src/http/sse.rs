@@ -24,6 +24,7 @@ use super::{
             UsageField, finish_reason,
         },
         chat::Form,
+        sources::Extension,
     },
 };
 
@@ -99,7 +100,7 @@ impl Encoder {
             content: Some(String::new()),
             ..Delta::default()
         };
-        self.chunk(delta, None, &mut text);
+        self.chunk(delta, &mut text);
         text
     }
 
@@ -140,7 +141,6 @@ impl Encoder {
                         content: Some(piece),
                         ..Delta::default()
                     },
-                    None,
                     text,
                 );
             }
@@ -150,7 +150,6 @@ impl Encoder {
                         reasoning_content: Some(piece),
                         ..Delta::default()
                     },
-                    None,
                     text,
                 );
             }
@@ -176,7 +175,7 @@ impl Encoder {
                 }
             };
             self.calls += 1;
-            self.chunk(delta, None, text);
+            self.chunk(delta, text);
             if self.form.legacy_functions {
                 // That form has room for one call.
                 return;
@@ -186,9 +185,15 @@ impl Encoder {
 
     fn finish(&mut self, finished: &Finished, text: &mut String) {
         let reason = finish_reason(finished.reason, self.calls > 0, self.form.legacy_functions);
-        self.chunk(Delta::default(), Some(reason), text);
+        let tidegate = Extension::of(&finished.sources);
+        self.write(
+            vec![ChunkChoice::of(Delta::default(), Some(reason))],
+            self.no_usage(),
+            tidegate,
+            text,
+        );
         if self.form.include_usage {
-            self.write(Vec::new(), UsageField::Sum(finished.usage.into()), text);
+            self.write(Vec::new(), UsageField::Sum(finished.usage.into()), None, text);
         }
         self.end(text);
     }
@@ -204,22 +209,26 @@ impl Encoder {
         self.ended = true;
     }
 
-    fn chunk(&self, delta: Delta, finish_reason: Option<&'static str>, text: &mut String) {
-        let choice = ChunkChoice {
-            index: 0,
-            delta,
-            logprobs: None,
-            finish_reason,
-        };
-        let usage = if self.form.include_usage {
+    fn chunk(&self, delta: Delta, text: &mut String) {
+        self.write(vec![ChunkChoice::of(delta, None)], self.no_usage(), None, text);
+    }
+
+    /// The usage of a chunk that has none.
+    fn no_usage(&self) -> UsageField {
+        if self.form.include_usage {
             UsageField::Null
         } else {
             UsageField::Absent
-        };
-        self.write(vec![choice], usage, text);
+        }
     }
 
-    fn write(&self, choices: Vec<ChunkChoice>, usage: UsageField, text: &mut String) {
+    fn write(
+        &self,
+        choices: Vec<ChunkChoice>,
+        usage: UsageField,
+        tidegate: Option<Extension>,
+        text: &mut String,
+    ) {
         let chunk = ChatCompletionChunk {
             id: &self.head.id,
             object: "chat.completion.chunk",
@@ -228,6 +237,7 @@ impl Encoder {
             system_fingerprint: FINGERPRINT,
             choices,
             usage,
+            tidegate,
         };
         line(&chunk, text);
     }

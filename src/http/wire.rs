@@ -7,6 +7,8 @@ pub(super) mod capabilities;
 pub(super) mod chat;
 pub(super) mod json;
 pub(super) mod keys;
+pub(super) mod knowledge;
 pub(super) mod messages;
 pub(super) mod sampling;
+pub(super) mod sources;
 pub(super) mod tools;

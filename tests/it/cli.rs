@@ -9,3 +9,4 @@ mod first_run;
 mod keys;
 mod preset;
 mod settings;
+mod triage;

@@ -10,6 +10,8 @@ mod gate;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
+mod knowledge;
+#[cfg(test)]
 mod sandbox;
 #[cfg(test)]
 mod support;

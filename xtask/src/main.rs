@@ -17,9 +17,11 @@ mod bench;
 mod corpus;
 mod daemon;
 mod demo;
+mod eval;
 mod http;
 mod model;
 mod process;
+mod routing;
 mod scripted;
 mod suites;
 
@@ -78,6 +80,52 @@ enum Command {
         /// A key of that daemon
         #[arg(long, env = "TIDEGATE_KEY", hide_env_values = true)]
         key: Option<String>,
+    },
+    /// Put prompts with known labels to the routing gate and show how often it is right
+    Routing {
+        /// One {"text","label"} a line [default: the development data of this repository]
+        files: Vec<PathBuf>,
+        /// Turns of conversation, one {"query"} a line
+        #[arg(long, value_name = "FILE")]
+        chat: Vec<PathBuf>,
+        /// A threshold to try, instead of the measured one
+        #[arg(long)]
+        threshold: Option<f64>,
+        /// Show each wrong decision
+        #[arg(long)]
+        misses: bool,
+    },
+    /// Measure how well documents are found, and fail where a figure has fallen
+    Eval {
+        /// Development data, with collections in its folder `retrieval` [default: what lies beside the repository]
+        #[arg(long)]
+        data: Option<PathBuf>,
+        /// The folder of a local embedding model, instead of the built-in one
+        #[arg(long, value_name = "FOLDER")]
+        model: Option<PathBuf>,
+        /// Write the figures down as what is to be reached
+        #[arg(long)]
+        bless: bool,
+        /// Measure how long a search takes instead
+        #[arg(long, conflicts_with_all = ["data", "model", "bless"])]
+        speed: bool,
+    },
+    /// Measure the order of documents on collections
+    Retrieval {
+        /// Folders with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`
+        #[arg(required = true)]
+        folders: Vec<PathBuf>,
+        /// The folder of a local embedding model, instead of the built-in one
+        #[arg(long, value_name = "FOLDER")]
+        model: Option<PathBuf>,
+    },
+    /// Measure whether sources stand before what is said of them
+    Authority {
+        /// A folder of the same kind, whose documents have an authority and whose queries a class
+        folder: PathBuf,
+        /// The folder of a local embedding model, instead of the built-in one
+        #[arg(long, value_name = "FOLDER")]
+        model: Option<PathBuf>,
     },
     /// Licences, sources and unused dependencies
     Audit,
@@ -141,6 +189,36 @@ fn run(command: Command) -> Result<bool> {
             }
             corpus::run(&order).map(|count| count.failed == 0)
         }
+        Command::Routing {
+            files,
+            chat,
+            threshold,
+            misses,
+        } => {
+            let order = routing::Order {
+                files: if files.is_empty() && chat.is_empty() {
+                    routing::own()
+                } else {
+                    files
+                },
+                chat,
+                threshold,
+                misses,
+            };
+            routing::run(&order).map(|()| true)
+        }
+        Command::Eval {
+            data,
+            model,
+            bless,
+            speed,
+        } => {
+            let everything = eval::What::Everything { data, bless };
+            let what = if speed { eval::What::Speed } else { everything };
+            eval::run(what, model.as_deref())
+        }
+        Command::Retrieval { folders, model } => eval::run(eval::What::Retrieval(folders), model.as_deref()),
+        Command::Authority { folder, model } => eval::run(eval::What::Authority(folder), model.as_deref()),
         Command::Audit => audit::run().map(|count| count.failed == 0),
         Command::Model { action } => model(action).map(|()| true),
         Command::Upstream { port } => upstream(port).map(|()| true),

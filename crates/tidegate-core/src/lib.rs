@@ -10,9 +10,12 @@
 pub mod approval;
 pub mod caller;
 pub mod clock;
+pub mod embedding;
 pub mod error;
+pub mod glob;
 pub mod id;
 pub mod key;
+pub mod knowledge;
 pub mod lenient;
 pub mod markup;
 pub mod message;

@@ -5,6 +5,8 @@
 
 mod approval;
 mod audit;
+mod embedder;
+mod knowledge;
 mod ledger;
 mod model;
 mod operator;
@@ -12,8 +14,13 @@ mod store;
 
 pub use approval::ApprovalStore;
 pub use audit::{AuditDecision, AuditEntry, AuditEvent, AuditFault, AuditTrail};
+pub use embedder::Embedder;
+pub use knowledge::{
+    ChunkChanges, ChunkKey, ChunkStore, Counts, Failure, FileMark, KnowledgeBase, KnowledgeError, KnownFile,
+    NewChunk, NewDocument, StoredChunk, VectorPage,
+};
 pub use ledger::{DayUsage, Grant, Ledger, LedgerError, Need, Reservation, UsageRecord};
-pub use model::{ChatModel, Embedder, ModelStream};
+pub use model::{ChatModel, ModelStream};
 pub use operator::{FileFault, LineLog, OperatorFiles};
 pub use store::{
     HeldTurn, HeldTurnStore, KeyPage, KeyRemoval, KeyStore, LastAdmin, PageRequest, PolicyChange, RunStore,

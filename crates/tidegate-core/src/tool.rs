@@ -6,7 +6,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::id::{ApprovalId, CallId};
+use crate::{
+    id::{ApprovalId, CallId},
+    knowledge::Citation,
+};
 
 /// A call the model issued.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,6 +105,12 @@ pub enum ToolMode {
     CurrentTime,
     /// A study plan from the syllabi of the knowledge bank.
     StudyPlan,
+    /// A search in the indexed documents.
+    SearchKnowledge,
+    /// The text of an indexed document.
+    ReadDocument,
+    /// The indexed documents.
+    ListDocuments,
     /// A fixed program, arguments as argv elements.
     Command,
     /// A GET of a templated URL.
@@ -130,13 +139,16 @@ pub enum ToolMode {
 
 impl ToolMode {
     /// Every mode.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::ReadText,
         Self::ListFiles,
         Self::WriteText,
         Self::Calculate,
         Self::CurrentTime,
         Self::StudyPlan,
+        Self::SearchKnowledge,
+        Self::ReadDocument,
+        Self::ListDocuments,
         Self::Command,
         Self::HttpGet,
         Self::HttpPost,
@@ -159,6 +171,9 @@ impl ToolMode {
             | Self::Calculate
             | Self::CurrentTime
             | Self::StudyPlan
+            | Self::SearchKnowledge
+            | Self::ReadDocument
+            | Self::ListDocuments
             | Self::GitRead
             | Self::LastOutput
             | Self::Introspect => Effect::Read,
@@ -180,6 +195,9 @@ impl ToolMode {
             | Self::Calculate
             | Self::CurrentTime
             | Self::StudyPlan
+            | Self::SearchKnowledge
+            | Self::ReadDocument
+            | Self::ListDocuments
             | Self::Command
             | Self::HttpGet
             | Self::HttpPost
@@ -202,6 +220,9 @@ impl ToolMode {
             Self::Calculate => "calculate",
             Self::CurrentTime => "current_time",
             Self::StudyPlan => "study_plan",
+            Self::SearchKnowledge => "search_knowledge",
+            Self::ReadDocument => "read_document",
+            Self::ListDocuments => "list_documents",
             Self::Command => "command",
             Self::HttpGet => "http_get",
             Self::HttpPost => "http_post",
@@ -396,6 +417,9 @@ pub enum ToolResult {
     Ok {
         /// What it says.
         text: String,
+        /// The passages that it shows, by which an answer may name its sources.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        citations: Vec<Citation>,
     },
     /// It could not do its work.
     Failed {
@@ -446,6 +470,14 @@ impl ToolResult {
         matches!(self, Self::Ok { .. })
     }
 
+    /// A success that shows no passage of a document.
+    pub fn ok(text: impl Into<String>) -> Self {
+        Self::Ok {
+            text: text.into(),
+            citations: Vec::new(),
+        }
+    }
+
     /// A failure.
     pub fn failed(code: FailureCode, message: impl Into<String>) -> Self {
         Self::Failed {
@@ -457,8 +489,8 @@ impl ToolResult {
     /// The text the model reads. The only place where a result becomes text.
     pub fn to_model_text(&self) -> String {
         match self {
-            Self::Ok { text } if text.is_empty() => "(no output)".to_owned(),
-            Self::Ok { text } => text.clone(),
+            Self::Ok { text, .. } if text.is_empty() => "(no output)".to_owned(),
+            Self::Ok { text, .. } => text.clone(),
             Self::Failed { code, message } => format!("Error ({}): {message}", code.name()),
             Self::Refused { floor, reason } => format!(
                 "Refused ({floor}): {reason} This decision is final; do not try the same thing another way."

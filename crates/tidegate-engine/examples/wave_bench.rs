@@ -121,9 +121,7 @@ impl ToolBox for Outside {
 
     async fn run(&self, _call: Authorized<ToolCall>, _context: &ToolContext) -> ToolResult {
         tokio::time::sleep(CALL).await;
-        ToolResult::Ok {
-            text: "waited".to_owned(),
-        }
+        ToolResult::ok("waited".to_owned())
     }
 }
 

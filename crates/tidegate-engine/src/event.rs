@@ -11,6 +11,8 @@ use tidegate_core::{
     usage::{Role, Usage},
 };
 
+use crate::sources::Sources;
+
 /// One event of a run, in order. The last is [`RunEvent::Finished`] or [`RunEvent::Failed`], exactly once.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunEvent {
@@ -53,6 +55,8 @@ pub struct Finished {
     pub usage: Usage,
     /// The same, by role.
     pub usage_by_role: BTreeMap<Role, Usage>,
+    /// The passages that the answer rests on.
+    pub sources: Sources,
 }
 
 /// How a run ended, as data.

@@ -2,6 +2,7 @@
 //! and text from outside wrapped, so that it can be told from instructions.
 
 mod answer;
+mod citations;
 mod inbound;
 
 use tidegate_core::{
@@ -21,8 +22,9 @@ use crate::turn::Turn;
 pub(crate) fn result(turn: &Turn, spec: &ToolSpec, result: ToolResult) -> ToolResult {
     let clean = |text: &str| untrusted::neutralise(&turn.engine.redactor().redact(text));
     match result {
-        ToolResult::Ok { text } => ToolResult::Ok {
+        ToolResult::Ok { text, citations } => ToolResult::Ok {
             text: wrap(turn, spec, clean(&text)),
+            citations,
         },
         ToolResult::Failed { code, message } => ToolResult::Failed {
             code,
@@ -57,6 +59,9 @@ fn wrap(turn: &Turn, spec: &ToolSpec, text: String) -> String {
             | ToolMode::GitClone
             | ToolMode::GitCommit
             | ToolMode::GitPush
+            // Whoever wrote the document is not whom the model takes instructions from.
+            | ToolMode::SearchKnowledge
+            | ToolMode::ReadDocument
             // A window on an earlier result may be one on something from outside.
             | ToolMode::LastOutput => true,
             ToolMode::ReadText
@@ -65,6 +70,7 @@ fn wrap(turn: &Turn, spec: &ToolSpec, text: String) -> String {
             | ToolMode::Calculate
             | ToolMode::CurrentTime
             | ToolMode::StudyPlan
+            | ToolMode::ListDocuments
             | ToolMode::Introspect => false,
         },
     };

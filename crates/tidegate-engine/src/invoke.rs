@@ -59,6 +59,9 @@ pub(crate) async fn invoke(turn: &Turn, call: ToolCall) -> ToolResult {
         Some(spec) => guard::result(turn, spec, result),
         None => result,
     };
+    if let (ToolResult::Ok { citations, .. }, Some(shown)) = (&result, &turn.shown) {
+        shown.add(citations);
+    }
     if let Some(spec) = spec
         && verdict.is_allowed()
     {
@@ -359,9 +362,7 @@ async fn run(turn: &Turn, spec: &ToolSpec, call: Authorized<ToolCall>) -> ToolRe
 /// Control tools: they need the turn itself.
 fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
     match spec.mode {
-        ToolMode::Introspect => ToolResult::Ok {
-            text: turn.capability_report(),
-        },
+        ToolMode::Introspect => ToolResult::ok(turn.capability_report()),
         ToolMode::LastOutput => last_output(turn, call),
         ToolMode::ReadText
         | ToolMode::ListFiles
@@ -369,6 +370,9 @@ fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
         | ToolMode::Calculate
         | ToolMode::CurrentTime
         | ToolMode::StudyPlan
+        | ToolMode::SearchKnowledge
+        | ToolMode::ReadDocument
+        | ToolMode::ListDocuments
         | ToolMode::Command
         | ToolMode::HttpGet
         | ToolMode::HttpPost
@@ -404,7 +408,7 @@ fn last_output(turn: &Turn, call: &ToolCall) -> ToolResult {
     };
     if let Some(stored) = turn.results.find(handle) {
         let text = results::window(stored, number("offset").unwrap_or(0), number("length"));
-        return ToolResult::Ok { text };
+        return ToolResult::ok(text);
     }
     let handles = turn.results.handles();
     let message = if handles.is_empty() {

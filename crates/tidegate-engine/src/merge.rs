@@ -175,7 +175,7 @@ fn repeat(turn: &mut Turn, call: &ToolCall, of: &CallId) {
     });
     let text = earlier.unwrap_or_else(|| "(see the earlier, identical call)".to_owned());
     let text = format!("[same call as before, same result]\n{text}");
-    let result = ToolResult::Ok { text: text.clone() };
+    let result = ToolResult::ok(text.clone());
     log(turn, call, &Verdict::reused(), &result);
     answer(turn, call, text);
 }
@@ -432,6 +432,11 @@ async fn hand_over(turn: &mut Turn, calls: Vec<ToolCall>) -> Ending {
             user: turn.caller.user.clone(),
             client_call_ids: calls.iter().map(|call| call.id.clone()).collect(),
             messages: own.to_vec(),
+            citations: turn
+                .shown
+                .as_ref()
+                .map(|shown| shown.citations())
+                .unwrap_or_default(),
             expires_at: turn.engine.held_until(now),
         };
         if let Err(error) = turn.engine.held().hold(&held, now).await {

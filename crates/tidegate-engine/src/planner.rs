@@ -196,8 +196,8 @@ impl<'a> Listener<'a> {
                 has_leaked: false,
                 native_tools: turn.model.native_tools,
             },
-            words: guard::Answer::new(turn),
-            thoughts: guard::Answer::new(turn),
+            words: guard::Answer::of_words(turn),
+            thoughts: guard::Answer::of_thoughts(turn),
         }
     }
 

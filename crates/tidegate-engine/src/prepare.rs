@@ -12,6 +12,7 @@ use std::{
 use futures_util::{FutureExt as _, future};
 use tidegate_core::{
     id::{CallId, RunId},
+    knowledge::Citation,
     message::{Message, Source, last_human_text},
     model::{ToolChoice, ToolSchema},
     tool::ToolSpec,
@@ -29,6 +30,7 @@ use crate::{
     results::{Repeats, Results},
     routing,
     run::{self, Engine},
+    sources::{self, Shown},
     turn::{Counts, Opening, Turn},
 };
 
@@ -63,7 +65,7 @@ pub(crate) async fn turn(
         .filter(|message| message.source() != Source::ClientSystem)
         .map(guard::inbound)
         .collect();
-    let messages = with_held(engine, &request, messages).await;
+    let (messages, cited) = with_held(engine, &request, messages).await;
     let client: HashSet<String> = request
         .client_tools
         .iter()
@@ -73,6 +75,11 @@ pub(crate) async fn turn(
     check_choice(&request.tool_choice, &offered)?;
     let caller = Arc::new(request.caller.clone());
     let mode = engine.mode_of(&caller, request.mode);
+    let shown =
+        sources::can_show(engine.tools().specs().iter().map(AsRef::as_ref)).then(Arc::<Shown>::default);
+    if let Some(shown) = &shown {
+        shown.add(&cited);
+    }
     let turn = Turn {
         run_id,
         session: Session {
@@ -98,6 +105,7 @@ pub(crate) async fn turn(
         graph: Graph::default(),
         budget: Budget::new(engine.options()),
         results: Results::default(),
+        shown,
         repeats: Repeats::default(),
         emitter,
         deadline: run::deadline(engine.options()),
@@ -297,16 +305,25 @@ const HELD_LOOKUPS_MAX: usize = 8;
 
 /// Puts what was held of mixed turns back where the client's copies of them stand: the server calls with their
 /// results, which the client never saw. What is gone is gone; the turn then goes on with what the client sent.
-async fn with_held(engine: &Arc<Engine>, request: &RunRequest, mut messages: Vec<Message>) -> Vec<Message> {
+/// With them come the passages that were shown then.
+async fn with_held(
+    engine: &Arc<Engine>,
+    request: &RunRequest,
+    mut messages: Vec<Message>,
+) -> (Vec<Message>, Vec<Citation>) {
+    let mut citations = Vec::new();
     let (key, user) = (&request.caller.key_id, &request.caller.user);
     for (at, ids) in answered_calls(&messages) {
         match engine.held().find(key, user, &ids, engine.now()).await {
-            Ok(Some(held)) => drop(messages.splice(at..=at, held.messages)),
+            Ok(Some(held)) => {
+                citations.extend(held.citations);
+                drop(messages.splice(at..=at, held.messages));
+            }
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "held server calls could not be looked up"),
         }
     }
-    messages
+    (messages, citations)
 }
 
 /// The newest assistant messages whose calls have been answered: where each stands, last first, and its ids.

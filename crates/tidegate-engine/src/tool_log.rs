@@ -78,7 +78,7 @@ pub(crate) fn write(
 ) {
     let detail = arguments(turn, call, DETAIL_CHARS_MAX);
     let bytes = match result {
-        ToolResult::Ok { text } => text.len(),
+        ToolResult::Ok { text, .. } => text.len(),
         ToolResult::Failed { .. }
         | ToolResult::Refused { .. }
         | ToolResult::NeedsApproval { .. }

@@ -34,6 +34,7 @@ use crate::{
     meter::Size,
     results::{Repeats, Results},
     run::Engine,
+    sources::Shown,
 };
 
 /// How a turn ended.
@@ -79,6 +80,8 @@ pub(crate) struct Turn {
     pub(crate) graph: Graph,
     pub(crate) budget: Budget,
     pub(crate) results: Results,
+    /// The passages that this turn has shown to its model; absent where no tool can show any.
+    pub(crate) shown: Option<Arc<Shown>>,
     pub(crate) repeats: Repeats,
     pub(crate) emitter: Emitter,
     /// When the turn must be over.
@@ -271,6 +274,11 @@ impl Turn {
             outcome,
             usage: self.budget.usage(),
             usage_by_role: self.budget.spent().usage_by_role.clone(),
+            sources: self
+                .shown
+                .as_ref()
+                .map(|shown| shown.report())
+                .unwrap_or_default(),
         }
     }
 }

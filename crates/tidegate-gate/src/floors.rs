@@ -14,6 +14,8 @@ mod startup_files;
 mod words;
 mod write_shape;
 
+use std::path::Path;
+
 use tidegate_core::tool::{ToolCall, ToolSpec};
 
 pub use self::{
@@ -27,7 +29,7 @@ pub(crate) use self::{
     paths::shown,
 };
 
-use crate::{Access, Denial, Facts, PathFact, Zones};
+use crate::{Access, Denial, Facts, PathFact, PathKind, ResolvedPath, Zones};
 
 /// What a floor on paths may look at.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +58,25 @@ pub fn check(call: &ToolCall, spec: &ToolSpec, facts: &Facts, zones: &Zones) -> 
 pub fn check_paths(paths: &[PathFact], zones: &Zones) -> Option<Denial> {
     let asked = Asked { paths, zones };
     PATH_FLOORS.iter().find_map(|floor| floor(&asked))
+}
+
+/// The floor that refuses reading what stands at a real path, but for being inside the zones: for what is read
+/// beforehand, without a call.
+pub fn check_reading(real: &Path, zones: &Zones) -> Option<Denial> {
+    let fact = PathFact {
+        argument: "path".to_owned(),
+        requested: real.to_string_lossy().into_owned(),
+        access: Access::Read,
+        resolution: Ok(ResolvedPath {
+            real: real.to_owned(),
+            kind: PathKind::File,
+            hard_links: 1,
+            is_link: false,
+        }),
+    };
+    let paths = [fact];
+    let asked = Asked { paths: &paths, zones };
+    PATH_FLOORS.iter().skip(1).find_map(|floor| floor(&asked))
 }
 
 /// The same for what a command touches, but for reading outside the zones: a person may allow that.

@@ -13,3 +13,4 @@ pub mod lines;
 pub mod operator_files;
 pub mod process;
 pub mod sandbox;
+pub mod terminal;

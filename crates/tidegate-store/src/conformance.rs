@@ -2,6 +2,7 @@
 //! is held to the same functions.
 
 mod approvals;
+pub(crate) mod knowledge;
 
 use std::collections::BTreeMap;
 
@@ -367,6 +368,7 @@ pub(crate) async fn turns_are_held(store: &dyn HeldTurnStore, bound: i64) {
         user: user("k1", user_name),
         client_call_ids: calls.iter().map(|id| CallId::new(*id)).collect(),
         messages: vec![Message::human("hello \"there\"")],
+        citations: Vec::new(),
         expires_at: at(expires),
     };
     let (k1, k2) = (KeyId::new("k1"), KeyId::new("k2"));

@@ -12,7 +12,8 @@ use tidegate_core::{
 use crate::{error::failed, row, store::Store, writer::Command};
 
 const HOLD: &str = "DELETE FROM held_turns WHERE expires_at <= $6; \
-     INSERT INTO held_turns (key_id, user_id, client_call_ids, messages, expires_at) VALUES ($1, $2, $3, $4, $5); \
+     INSERT INTO held_turns (key_id, user_id, client_call_ids, messages, expires_at, citations) \
+     VALUES ($1, $2, $3, $4, $5, $8); \
      DELETE FROM held_turns WHERE key_id = $1 AND seq NOT IN \
      (SELECT seq FROM held_turns WHERE key_id = $1 ORDER BY seq DESC LIMIT $7)";
 
@@ -83,6 +84,7 @@ fn turn(row: &SqliteRow) -> Result<HeldTurn, sqlx::Error> {
         user: row::named(row, "user_id")?,
         client_call_ids: row::from_json(row, "client_call_ids")?,
         messages: row::from_json(row, "messages")?,
+        citations: row::from_json(row, "citations")?,
         expires_at: row::time(row, "expires_at")?,
     })
 }
@@ -106,6 +108,7 @@ impl Command for Hold {
             .bind(row::micros(self.turn.expires_at))
             .bind(row::micros(self.now))
             .bind(self.per_key_max)
+            .bind(row::json(&self.turn.citations))
             .execute(connection)
             .await
             .map(drop)

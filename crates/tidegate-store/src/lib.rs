@@ -1,4 +1,5 @@
-//! Keys, runs, the ledger and held turns in one SQLite file, behind the ports of `tidegate-core`.
+//! Keys, runs, the ledger, held turns and the knowledge base's documents in one SQLite file, behind the ports of
+//! `tidegate-core`.
 //!
 //! **One writer, many readers.** SQLite has one writer at a time whatever we do, so all writes go through
 //! one queue to one task ([`Worker`]), which puts every command that is waiting into one transaction and
@@ -29,6 +30,7 @@ mod held;
 mod inspect;
 mod key_cache;
 mod keys;
+mod knowledge;
 mod ledger;
 mod options;
 mod row;

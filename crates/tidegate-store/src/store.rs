@@ -24,6 +24,7 @@ use crate::{
     files,
     key_cache::KeyCache,
     keys::Touch,
+    knowledge::Knowledge,
     ledger::Book,
     options::Options,
     row,
@@ -55,6 +56,7 @@ struct Inner {
     book: Book,
     uses: Mutex<HashMap<KeyId, Timestamp>>,
     key_cache: KeyCache,
+    knowledge: Knowledge,
     daemon: OnceLock<File>,
     was_erased: AtomicBool,
 }
@@ -94,6 +96,7 @@ impl Store {
             daemon: OnceLock::new(),
             was_erased: AtomicBool::new(false),
             key_cache: KeyCache::new(&options.path),
+            knowledge: Knowledge::new(&options.path),
             clock,
             options,
         };
@@ -143,8 +146,13 @@ impl Store {
                 user: user.clone(),
             })
             .await?;
-        self.inner.was_erased.store(true, Ordering::Release);
+        self.note_erased();
         Ok(erased)
+    }
+
+    /// Text was removed that must not stay readable in the log.
+    pub(crate) fn note_erased(&self) {
+        self.inner.was_erased.store(true, Ordering::Release);
     }
 
     /// Whether something was erased since the last call.
@@ -170,6 +178,10 @@ impl Store {
 
     pub(crate) fn direct(&self) -> &Direct {
         &self.inner.direct
+    }
+
+    pub(crate) fn knowledge(&self) -> &Knowledge {
+        &self.inner.knowledge
     }
 
     pub(crate) fn book(&self) -> &Book {

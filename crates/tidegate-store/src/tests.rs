@@ -307,6 +307,7 @@ async fn a_person_is_erased_and_others_are_not() {
             user: user("k1", name),
             client_call_ids: vec![],
             messages: vec![],
+            citations: Vec::new(),
             expires_at: at(9),
         };
         store.hold(&turn, at(0)).await.unwrap();
@@ -377,6 +378,7 @@ async fn expired_turns_leave_the_disk_by_themselves() {
         user: user("k1", "ann"),
         client_call_ids: vec![CallId::new("c")],
         messages: vec![],
+        citations: Vec::new(),
         expires_at: now,
     };
     let earlier = now - jiff::SignedDuration::from_secs(1);

@@ -225,6 +225,7 @@ impl Worker {
         // The writer goes last: the last connection to go tidies the log away.
         store.direct().close().await;
         store.readers().close().await;
+        store.knowledge().close();
         if let Err(error) = connection.close().await {
             tracing::warn!(%error, "the database did not close cleanly; it recovers by itself at the next start");
         }

@@ -52,6 +52,9 @@ impl Tools {
             | ToolMode::Calculate
             | ToolMode::CurrentTime
             | ToolMode::StudyPlan
+            | ToolMode::SearchKnowledge
+            | ToolMode::ReadDocument
+            | ToolMode::ListDocuments
             | ToolMode::Command
             | ToolMode::HttpGet
             | ToolMode::HttpPost
@@ -202,6 +205,9 @@ impl Tools {
             | ToolMode::Calculate
             | ToolMode::CurrentTime
             | ToolMode::StudyPlan
+            | ToolMode::SearchKnowledge
+            | ToolMode::ReadDocument
+            | ToolMode::ListDocuments
             | ToolMode::Command
             | ToolMode::Shell
             | ToolMode::Sandbox

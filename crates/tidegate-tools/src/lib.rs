@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_core::{
     caller::Mode,
     clock::Clock,
-    port::OperatorFiles,
+    port::{KnowledgeBase, OperatorFiles},
     tool::{FailureCode, ToolCall, ToolMode, ToolResult, ToolSpec},
 };
 use tidegate_gate::{Authorized, Facts, ToolBox, ToolContext, Zones};
@@ -131,6 +131,9 @@ impl Tools {
                 .apply(&text)
                 .map_err(in_file(path.display().to_string()))?;
         }
+        if outside.knowledge.is_none() {
+            registry.keep(|mode| !reads_documents(mode));
+        }
         let (roots, outside) = open_roots(&options, &zones, outside)?;
         Ok(Self {
             specs: registry.specs(),
@@ -187,6 +190,11 @@ impl Tools {
         })
     }
 
+    /// The indexed documents, where there are any.
+    pub fn knowledge(&self) -> Option<Arc<dyn KnowledgeBase>> {
+        self.outside.knowledge.clone()
+    }
+
     /// The client of every tool that a model can steer over the network. A policy set on it is in force for all.
     pub fn network(&self) -> &Client {
         &self.outside.network
@@ -215,6 +223,9 @@ impl Tools {
             (ToolMode::ListFiles, _) => list_files::run(self.job(row, call), &values).await,
             (ToolMode::WriteText, _) => runners::files::write_text::run(self.job(row, call), &values).await,
             (ToolMode::StudyPlan, _) => runners::study_plan::run(self.job(row, call), &values).await,
+            (ToolMode::SearchKnowledge | ToolMode::ReadDocument | ToolMode::ListDocuments, _) => {
+                self.run_documents(row, &values).await
+            }
             (ToolMode::Calculate, _) => runners::calculate::run(&values),
             (ToolMode::CurrentTime, _) => runners::current_time::run(self.clock.as_ref(), &values),
             (ToolMode::Command, Template::Command(template)) => {
@@ -246,6 +257,36 @@ impl Tools {
         }
     }
 
+    /// The tools over the indexed documents.
+    async fn run_documents(&self, row: &Row, values: &Values<'_>) -> ToolResult {
+        let Some(base) = self.outside.knowledge.as_deref() else {
+            return not_ours(&row.spec);
+        };
+        match row.spec.mode {
+            ToolMode::SearchKnowledge => runners::knowledge::search(base, values).await,
+            ToolMode::ReadDocument => runners::knowledge::read(base, &row.spec, values).await,
+            ToolMode::ListDocuments => runners::knowledge::list(base, values).await,
+            ToolMode::ReadText
+            | ToolMode::ListFiles
+            | ToolMode::WriteText
+            | ToolMode::Calculate
+            | ToolMode::CurrentTime
+            | ToolMode::StudyPlan
+            | ToolMode::Command
+            | ToolMode::HttpGet
+            | ToolMode::HttpPost
+            | ToolMode::PageTitle
+            | ToolMode::Shell
+            | ToolMode::Sandbox
+            | ToolMode::GitRead
+            | ToolMode::GitClone
+            | ToolMode::GitCommit
+            | ToolMode::GitPush
+            | ToolMode::LastOutput
+            | ToolMode::Introspect => not_ours(&row.spec),
+        }
+    }
+
     /// The tools that start programs.
     async fn run_program(&self, row: &Row, values: &Values<'_>) -> ToolResult {
         let Some(walls) = self.tried.walls(&self.outside, &self.files.zones).await else {
@@ -273,6 +314,9 @@ impl Tools {
             | ToolMode::Calculate
             | ToolMode::CurrentTime
             | ToolMode::StudyPlan
+            | ToolMode::SearchKnowledge
+            | ToolMode::ReadDocument
+            | ToolMode::ListDocuments
             | ToolMode::Command
             | ToolMode::HttpGet
             | ToolMode::HttpPost
@@ -319,8 +363,9 @@ impl ToolBox for Tools {
         };
         let bytes_max = row.spec.output_bytes_max;
         match self.run_row(row, &call).await {
-            ToolResult::Ok { text } => ToolResult::Ok {
+            ToolResult::Ok { text, citations } => ToolResult::Ok {
                 text: output::bounded(text, bytes_max),
+                citations,
             },
             ToolResult::Failed { code, message } => ToolResult::Failed {
                 code,
@@ -332,6 +377,14 @@ impl ToolBox for Tools {
             | ToolResult::Cancelled) => result,
         }
     }
+}
+
+/// Whether a tool of this mode works on the indexed documents.
+fn reads_documents(mode: ToolMode) -> bool {
+    matches!(
+        mode,
+        ToolMode::SearchKnowledge | ToolMode::ReadDocument | ToolMode::ListDocuments
+    )
 }
 
 /// Opens the folders of the zones, and lets nobody into a guarded file by another name.

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use tidegate_core::port::KnowledgeBase;
 use tidegate_gate::{
     Zones,
     shell::{Place, Policy},
@@ -28,6 +29,8 @@ pub struct Outside {
     pub view: View,
     /// How programs are isolated.
     pub isolation: Isolation,
+    /// The indexed documents; without them the tools over them are not offered.
+    pub knowledge: Option<Arc<dyn KnowledgeBase>>,
 }
 
 /// Whether and how programs may be run.

@@ -15,7 +15,7 @@ mod row;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use tidegate_core::tool::ToolSpec;
+use tidegate_core::tool::{ToolMode, ToolSpec};
 
 use self::file::{Document, Located};
 pub(crate) use self::row::{Row, Template};
@@ -106,6 +106,11 @@ impl Registry {
         }
         self.rows.push(Row::compile(raw.value).map_err(in_row)?);
         Ok(())
+    }
+
+    /// Takes the rows away whose mode is none that can be run here.
+    pub(crate) fn keep(&mut self, can_run: impl Fn(ToolMode) -> bool) {
+        self.rows.retain(|row| can_run(row.spec.mode));
     }
 
     /// Puts every description in other words: what `put` makes of it.

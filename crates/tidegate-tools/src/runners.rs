@@ -6,6 +6,7 @@ pub(crate) mod current_time;
 pub(crate) mod files;
 pub(crate) mod git;
 pub(crate) mod http;
+pub(crate) mod knowledge;
 pub(crate) mod page_title;
 pub(crate) mod sandbox;
 pub(crate) mod shell;
@@ -62,6 +63,26 @@ impl Slot {
         }
     }
 }
+
+const SEARCH: &[Slot] = &[
+    Slot::needed("query", ParameterType::String),
+    Slot::optional("k", ParameterType::Integer),
+    Slot::optional("path", ParameterType::String),
+    Slot::optional("format", ParameterType::String),
+    Slot::optional("authority_min", ParameterType::String),
+];
+const DOCUMENT: &[Slot] = &[
+    Slot::optional("citation", ParameterType::String),
+    Slot::optional("path", ParameterType::String),
+    Slot::optional("page", ParameterType::Integer),
+    Slot::optional("part", ParameterType::Integer),
+];
+const DOCUMENTS: &[Slot] = &[
+    Slot::optional("path", ParameterType::String),
+    Slot::optional("format", ParameterType::String),
+    Slot::optional("authority_min", ParameterType::String),
+    Slot::optional("after", ParameterType::String),
+];
 
 /// The parameters that a row of this mode may have; `None` where its template decides.
 pub(crate) fn slots(mode: ToolMode) -> Option<&'static [Slot]> {
@@ -121,6 +142,9 @@ pub(crate) fn slots(mode: ToolMode) -> Option<&'static [Slot]> {
         ToolMode::Calculate => Some(CALCULATE),
         ToolMode::CurrentTime => Some(TIME),
         ToolMode::StudyPlan => Some(PLAN),
+        ToolMode::SearchKnowledge => Some(SEARCH),
+        ToolMode::ReadDocument => Some(DOCUMENT),
+        ToolMode::ListDocuments => Some(DOCUMENTS),
         ToolMode::LastOutput => Some(LAST),
         ToolMode::Introspect => Some(&[]),
         ToolMode::Command | ToolMode::HttpGet | ToolMode::HttpPost => None,

@@ -321,7 +321,7 @@ fn answers(path: &str, method: &str, operation: &mut Value) {
         answer["content"]["text/event-stream"] =
             json!({"schema": {"$ref": "#/components/schemas/ChatCompletionChunk"}});
     }
-    let has_body = matches!(method, "post" | "patch");
+    let has_body = matches!(method, "post" | "patch" | "put");
     let refusals = REFUSALS.iter().filter(|refusal| match refusal.status {
         "401" | "429" | "503" => !is_public,
         "404" => path == CHAT || path.contains('{'),

@@ -41,6 +41,7 @@ fn finished(reason: FinishReason) -> RunEvent {
         outcome: Outcome::Answered,
         usage,
         usage_by_role: BTreeMap::new(),
+        sources: tidegate_engine::Sources::default(),
     })
 }
 

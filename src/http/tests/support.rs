@@ -7,6 +7,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use axum::body::Bytes;
 use futures_util::{StreamExt as _, stream};
 use tidegate_core::{
     caller::{Scope, Scopes},
@@ -170,6 +171,9 @@ impl Server {
             runs: Arc::new(store.clone()),
             approvals: Arc::new(store),
             audit: Arc::new(NoTrail),
+            knowledge: None,
+            knowledge_bank: home.to_owned(),
+            documents: Arc::new(NoDocuments),
             approval_s: 300,
             models: Arc::new(Parrot),
             readiness: readiness.clone(),
@@ -279,6 +283,7 @@ fn engine(home: &std::path::Path, store: &Store, log: Arc<LineWriter>, entropy: 
         shell: Arc::new(shell::Policy::compile(&shell::Options::default()).unwrap()),
         place: shell::Place::new(home.to_string_lossy(), "/tmp"),
         view: View::open(home).unwrap(),
+        knowledge: None,
         isolation: Isolation::Judged,
     };
     let tools = Tools::open(tools, Zones::default(), Arc::new(Noon), outside).unwrap();
@@ -346,5 +351,16 @@ impl Answer {
             .as_str()
             .unwrap_or_default()
             .to_owned()
+    }
+}
+
+/// Nobody puts documents in here.
+#[derive(Debug)]
+struct NoDocuments;
+
+#[async_trait]
+impl DocumentDoor for NoDocuments {
+    async fn put(&self, _by: &Uploader, path: String, _bytes: Bytes) -> Result<Stored, NotStored> {
+        Err(NotStored::Missing(path))
     }
 }

@@ -4,6 +4,8 @@ use serde::Serialize;
 use tidegate_core::{id::CallId, model::FinishReason, tool::ToolCall, usage::Usage};
 use utoipa::ToSchema;
 
+use super::sources::{Annotation, Extension};
+
 /// Says which build answered, as the hosted API's fingerprint does.
 pub(in crate::http) const FINGERPRINT: &str = concat!("fp_tidegate_", env!("CARGO_PKG_VERSION"));
 
@@ -30,6 +32,9 @@ pub(in crate::http) struct ChatCompletion {
     pub(in crate::http) choices: Vec<Choice>,
     pub(in crate::http) usage: WireUsage,
     pub(in crate::http) system_fingerprint: &'static str,
+    /// What is not in the hosted API; absent where there is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::http) tidegate: Option<Extension>,
 }
 
 /// The one choice of an answer.
@@ -60,6 +65,9 @@ pub(in crate::http) struct AnswerMessage {
     /// The same in the older form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::http) function_call: Option<AnswerFunction>,
+    /// The documents that the answer rests on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::http) annotations: Vec<Annotation>,
 }
 
 /// A call for the client. In a stream it also carries its place.
@@ -119,6 +127,9 @@ pub(in crate::http) struct ChatCompletionChunk<'a> {
     #[serde(skip_serializing_if = "UsageField::is_absent")]
     #[schema(value_type = Option<WireUsage>)]
     pub(in crate::http) usage: UsageField,
+    /// What is not in the hosted API; only in the finish chunk, and absent where there is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::http) tidegate: Option<Extension>,
 }
 
 /// The usage of a chunk: null and absence differ on the wire.
@@ -163,6 +174,18 @@ pub(in crate::http) struct Delta {
     pub(in crate::http) tool_calls: Vec<AnswerCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::http) function_call: Option<AnswerFunction>,
+}
+
+impl ChunkChoice {
+    /// The choice with what it adds and why it ends.
+    pub(in crate::http) fn of(delta: Delta, finish_reason: Option<&'static str>) -> Self {
+        Self {
+            index: 0,
+            delta,
+            logprobs: None,
+            finish_reason,
+        }
+    }
 }
 
 impl AnswerFunction {

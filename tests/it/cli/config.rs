@@ -299,7 +299,7 @@ fn the_reference_names_everything_else_that_has_a_say() {
         "--set KEY=VALUE",
         "env:NAME",
         "file:PATH",
-        "embedding_threshold = 0.8\n",
+        "near_miss_margin = 0.05\n",
         "not_configured_hint = \"\"\n",
     ] {
         assert!(reference.contains(part), "{part}");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidegate_testkit::Reply;
 
-use crate::support::{Chat, Daemon};
+use crate::support::{Chat, Daemon, Setup};
 
 #[tokio::test]
 async fn a_question_about_the_agent_gets_the_report_and_no_tools_for_that_request_only() {
@@ -143,4 +143,53 @@ async fn what_a_client_puts_behind_a_question_changes_nothing() {
         2,
         "a client's own instructions are no request for ours"
     );
+}
+
+/// Asks until the second tier is ready: it prepares while the daemon serves already. The triage line of the answer.
+async fn second_tier(daemon: &Daemon, question: &str) -> Value {
+    for _ in 0..600 {
+        Chat::new(daemon, question).send().await.content();
+        let text = std::fs::read_to_string(daemon.path("logs/agents/triage.jsonl")).unwrap_or_default();
+        let mut lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        if let Some(line) = lines.rfind(|line| line["score"].is_number()) {
+            return line;
+        }
+    }
+    panic!("the second tier never became ready");
+}
+
+#[tokio::test]
+async fn what_no_rule_knows_is_decided_by_the_embedder_and_logged_with_all_that_led_to_it() {
+    let daemon = Setup::default()
+        .config("[routing]\nembedding_threshold_lists = \"other\"\nembedding_threshold = -9.0\nembedding_threshold_model = \"static-minilm-256-v1\"")
+        .start()
+        .await;
+    let question = "would velvet zanzibarium frighten you";
+    let line = second_tier(&daemon, question).await;
+    assert_eq!(
+        (&line["model"], &line["score_kind"]),
+        (&"static-minilm-256-v1".into(), &"probe".into())
+    );
+    for (name, count) in [("nearest", 3), ("nearest_negative", 3)] {
+        assert_eq!(line[name].as_array().unwrap().len(), count, "{line}");
+    }
+    assert!(line["margin"].is_number() && line["latency_us"].is_number() && line["lists"].is_string());
+    assert_eq!(
+        (&line["threshold"], &line["decision"]),
+        (&json!(-9.0), &"about_agent".into())
+    );
+    assert_eq!(daemon.upstream.chats().last().unwrap().get("tools"), None);
+    // A task stays one, whatever its score.
+    Chat::new(&daemon, "can you write a story about velvet for you")
+        .send()
+        .await
+        .content();
+    assert!(daemon.upstream.chats().last().unwrap()["tools"].is_array());
+    let logs = std::fs::read_dir(daemon.path("logs")).unwrap();
+    let said = logs
+        .filter_map(|entry| std::fs::read_to_string(entry.unwrap().path()).ok())
+        .any(|text| text.contains("was set for other lists"));
+    assert!(said, "a threshold for other lists counts with a warning");
 }

@@ -73,6 +73,7 @@ impl Desk {
                 tidegate_io::sandbox::HOME,
             ),
             view: View::open(Path::new("/")).expect("the machine"),
+            knowledge: None,
             isolation: Isolation::Sandbox {
                 options: Options::default(),
                 program: program(),
@@ -156,7 +157,7 @@ impl Desk {
 
     async fn ok(&self, name: &str, arguments: Value) -> String {
         match self.call(name, arguments, None).await {
-            ToolResult::Ok { text } => text,
+            ToolResult::Ok { text, .. } => text,
             other @ (ToolResult::Failed { .. }
             | ToolResult::Refused { .. }
             | ToolResult::NeedsApproval { .. }

@@ -110,6 +110,7 @@ impl Desk {
             shell: Arc::new(shell),
             place: around.place,
             view: around.view,
+            knowledge: None,
             isolation: Isolation::Judged,
         };
         let options = Options {

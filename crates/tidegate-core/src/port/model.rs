@@ -21,13 +21,3 @@ pub trait ChatModel: Send + Sync + std::fmt::Debug {
     /// Every model that can be named.
     async fn list(&self) -> Result<Vec<ModelInfo>, ModelError>;
 }
-
-/// Turns text into vectors. The second tier of the routing gate plugs in here.
-#[async_trait]
-pub trait Embedder: Send + Sync + std::fmt::Debug {
-    /// The model's id, stored beside every vector: vectors of different models are never compared.
-    fn model(&self) -> &str;
-
-    /// The vector of `text`, of length 1; `None` where the text holds no word the model knows.
-    async fn embed(&self, text: &str) -> Result<Option<Vec<f32>>, ModelError>;
-}

@@ -7,6 +7,7 @@ use crate::{
     error::StoreError,
     id::{CallId, KeyId, RunId, UserId},
     key::{KeyPolicy, KeyRecord},
+    knowledge::Citation,
     message::Message,
     run::{Checkpoint, RunEnd, RunRecord, RunView},
     secret::HashedKey,
@@ -145,6 +146,8 @@ pub struct HeldTurn {
     pub client_call_ids: Vec<CallId>,
     /// The assistant's full turn and the server's tool results, to stand where the client's copy stands.
     pub messages: Vec<Message>,
+    /// The passages that its tools have shown.
+    pub citations: Vec<Citation>,
     /// When they are dropped.
     pub expires_at: Timestamp,
 }

@@ -236,6 +236,9 @@ pub(super) fn heading(mode: ToolMode) -> &'static str {
         ToolMode::ReadText | ToolMode::ListFiles | ToolMode::StudyPlan => {
             "Tools that read the knowledge bank"
         }
+        ToolMode::SearchKnowledge | ToolMode::ReadDocument | ToolMode::ListDocuments => {
+            "Tools that search the documents"
+        }
         ToolMode::WriteText => "Tools that change files",
         ToolMode::Calculate | ToolMode::CurrentTime => "Tools that compute",
         ToolMode::Command | ToolMode::Shell | ToolMode::Sandbox => "Tools that run a program",

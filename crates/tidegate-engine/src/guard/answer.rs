@@ -14,8 +14,10 @@ use tidegate_gate::guards::{
     secrets,
 };
 
+use super::citations::Citations;
 use crate::{
     prompt::{Prompt, PromptPart},
+    sources::Shown,
     turn::Turn,
 };
 
@@ -63,11 +65,24 @@ impl Prints {
 pub(crate) struct Answer {
     prompt: prompt_leak::Stream,
     secrets: secrets::Stream,
+    /// Absent where nobody can show a passage.
+    citations: Option<(Citations, Arc<Shown>)>,
 }
 
 impl Answer {
-    pub(crate) fn new(turn: &Turn) -> Self {
+    /// A guard of words. Those of a thought name no sources.
+    pub(crate) fn of_words(turn: &Turn) -> Self {
+        let shown = turn.shown.as_ref().map(Arc::clone);
         Self {
+            citations: shown.map(|shown| (Citations::default(), shown)),
+            ..Self::of_thoughts(turn)
+        }
+    }
+
+    /// A guard of thoughts.
+    pub(crate) fn of_thoughts(turn: &Turn) -> Self {
+        Self {
+            citations: None,
             prompt: prompt_leak::Stream::new(Arc::clone(&turn.prints)),
             secrets: secrets::Stream::new(Arc::clone(&turn.engine.parts().redactor)),
         }
@@ -76,15 +91,33 @@ impl Answer {
     /// Takes a piece and gives what may be heard now.
     pub(crate) fn push(&mut self, text: &str) -> Passage {
         match self.prompt.push(text) {
-            Passage::Shown(text) => Passage::Shown(self.secrets.push(&text)),
+            Passage::Shown(text) => {
+                let text = self.secrets.push(&text);
+                Passage::Shown(self.cited(text))
+            }
             Passage::Leak => Passage::Leak,
+        }
+    }
+
+    /// The text without citations that nobody has shown.
+    fn cited(&mut self, text: String) -> String {
+        match &mut self.citations {
+            Some((citations, shown)) => citations.push(&text, |id| shown.name(id)),
+            None => text,
         }
     }
 
     /// What is left when the model has ended.
     pub(crate) fn finish(&mut self) -> Passage {
         match self.prompt.finish() {
-            Passage::Shown(text) => Passage::Shown(self.secrets.push(&text) + &self.secrets.finish()),
+            Passage::Shown(text) => {
+                let text = self.secrets.push(&text) + &self.secrets.finish();
+                let mut text = self.cited(text);
+                if let Some((citations, shown)) = &mut self.citations {
+                    text.push_str(&citations.finish(|id| shown.name(id)));
+                }
+                Passage::Shown(text)
+            }
             Passage::Leak => Passage::Leak,
         }
     }

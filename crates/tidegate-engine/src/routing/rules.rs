@@ -2,7 +2,8 @@
 //!
 //! The format is told at the top of the shipped `routing/patterns.txt`. Every expression is compiled by the
 //! `regex` crate, which matches in time linear in the text, and a rule must match a whole sentence: a rule
-//! that could be found anywhere would catch "what tools do you need to build a shed".
+//! that could be found anywhere would catch "what tools do you need to build a shed". The few rules that are
+//! found anywhere (`anywhere.name`) count only in a sentence that holds no guard.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,9 @@ const BROKEN_MAX: usize = 5;
 
 /// Times something is taken off the ends of a sentence.
 const STRIPS_MAX: usize = 8;
+
+/// How the names of rules begin that are found at any place of a sentence.
+const ANYWHERE: &str = "anywhere.";
 
 /// Contractions, written out so that a rule needs one form only.
 const CONTRACTIONS: &[(&str, &str)] = &[
@@ -88,6 +92,12 @@ pub(super) struct Rules {
     fillers: Vec<Regex>,
     prefixes: Vec<Regex>,
     suffixes: Vec<Regex>,
+    /// Rules that are found at any place of a sentence.
+    anywhere: Vec<Rule>,
+    /// What a task, a story or talk about people in general looks like.
+    guards: Vec<Regex>,
+    /// What speaks to or of the assistant.
+    addresses: Vec<Regex>,
     /// Lines that could not be used, as sentences.
     broken: Vec<String>,
 }
@@ -123,18 +133,21 @@ impl Rules {
             parts.insert(part.to_owned(), format!("(?:{expression})"));
             return Ok(());
         }
-        let list = match name {
+        let (list, whole) = match name {
             "prefix" => return push(&mut self.prefixes, &format!("^(?:{expression})(?: |$)")),
             "suffix" => return push(&mut self.suffixes, &format!("(?:^| )(?:{expression})$")),
             "filler" => return push(&mut self.fillers, &format!("^(?:{expression})$")),
-            _ => &mut self.catching,
+            "guard" => return push(&mut self.guards, &found(&expression)),
+            "address" => return push(&mut self.addresses, &found(&expression)),
+            _ if name.starts_with(ANYWHERE) => (&mut self.anywhere, found(&expression)),
+            _ => (&mut self.catching, format!("^(?:{expression})$")),
         };
         if list.len() >= RULES_MAX {
             return Err(format!("more than {RULES_MAX} rules"));
         }
         list.push(Rule {
             name: name.to_owned(),
-            expression: compile(&format!("^(?:{expression})$"))?,
+            expression: compile(&whole)?,
         });
         Ok(())
     }
@@ -150,7 +163,7 @@ impl Rules {
             more => format!("; and {more} more"),
         };
         let problem = format!("has lines that cannot be used: {}{more}", named.join("; "));
-        if self.catching.is_empty() {
+        if self.catching.is_empty() && self.anywhere.is_empty() {
             Err(problem)
         } else {
             Ok(Some(problem))
@@ -170,18 +183,67 @@ impl Rules {
         found
     }
 
+    /// Whether the second tier may say yes to `text`: it speaks to or of the assistant, and no sentence of it is
+    /// a task, a story, a chat or about people in general.
+    pub(super) fn addresses(&self, text: &str) -> bool {
+        let mut addressed = false;
+        for sentence in sentences(text) {
+            let bare = self.bare(&sentence);
+            if self.guards.iter().any(|guard| guard.is_match(bare)) {
+                return false;
+            }
+            addressed |= self.addresses.iter().any(|address| address.is_match(bare));
+        }
+        addressed
+    }
+
     /// One sentence, or several clauses joined by "and".
     fn sentence(&self, sentence: &str) -> Option<Clause<'_>> {
-        self.clause(sentence).or_else(|| {
-            let mut whole = Clause::Filler;
-            for clause in sentence.split(" and ") {
-                match (&whole, self.clause(clause)?) {
-                    (Clause::Filler, Clause::Caught(name)) => whole = Clause::Caught(name),
-                    (Clause::Filler | Clause::Caught(_), Clause::Filler)
-                    | (Clause::Caught(_), Clause::Caught(_)) => {}
-                }
+        let whole = self.clause(sentence).or_else(|| self.clauses(sentence));
+        whole.or_else(|| self.anywhere(sentence))
+    }
+
+    /// Clauses joined by "and", each of which must be caught or filler.
+    fn clauses(&self, sentence: &str) -> Option<Clause<'_>> {
+        let mut whole = Clause::Filler;
+        for clause in sentence.split(" and ") {
+            match (&whole, self.clause(clause)?) {
+                (Clause::Filler, Clause::Caught(name)) => whole = Clause::Caught(name),
+                (Clause::Filler | Clause::Caught(_), Clause::Filler)
+                | (Clause::Caught(_), Clause::Caught(_)) => {}
             }
-            Some(whole)
+        }
+        Some(whole)
+    }
+
+    /// A turn of phrase that speaks of the assistant, in a sentence without a guard.
+    fn anywhere(&self, sentence: &str) -> Option<Clause<'_>> {
+        let bare = self.bare(sentence);
+        if self.guards.iter().any(|guard| guard.is_match(bare)) {
+            return None;
+        }
+        let rule = self.anywhere.iter().find(|rule| rule.expression.is_match(bare))?;
+        Some(Clause::Caught(&rule.name))
+    }
+
+    /// A sentence without its prefixes. Suffixes stay: what a sentence ends with may be what guards it.
+    fn bare<'a>(&self, sentence: &'a str) -> &'a str {
+        let mut rest = sentence;
+        for _ in 0..STRIPS_MAX {
+            match self.without_prefix(rest) {
+                Some(shorter) => rest = shorter,
+                None => break,
+            }
+        }
+        rest
+    }
+
+    fn without_prefix<'a>(&self, text: &'a str) -> Option<&'a str> {
+        self.prefixes.iter().find_map(|prefix| {
+            let found = prefix.find(text)?;
+            text.get(found.end()..)
+                .map(str::trim)
+                .filter(|rest| !rest.is_empty())
         })
     }
 
@@ -201,13 +263,7 @@ impl Rules {
 
     /// `text` without one prefix or suffix; `None` where nothing can be taken off.
     fn stripped<'a>(&self, text: &'a str) -> Option<&'a str> {
-        let front = self.prefixes.iter().find_map(|prefix| {
-            let found = prefix.find(text)?;
-            text.get(found.end()..)
-                .map(str::trim)
-                .filter(|rest| !rest.is_empty())
-        });
-        front.or_else(|| {
+        self.without_prefix(text).or_else(|| {
             self.suffixes.iter().find_map(|suffix| {
                 let found = suffix.find(text)?;
                 text.get(..found.start())
@@ -216,6 +272,11 @@ impl Rules {
             })
         })
     }
+}
+
+/// The expression at any place of a sentence, on borders of words as the rules know them.
+fn found(expression: &str) -> String {
+    format!("(?:^| )(?:{expression})(?: |$)")
 }
 
 fn push(list: &mut Vec<Regex>, expression: &str) -> Result<(), String> {
@@ -269,7 +330,7 @@ fn put_in(expression: &str, parts: &BTreeMap<String, String>) -> Result<String, 
 }
 
 /// Lower case, straight quotes, one space between words.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars()
         .flat_map(char::to_lowercase)
         .map(|letter| match letter {
@@ -313,74 +374,4 @@ fn written_out(word: &str) -> &str {
         .iter()
         .find(|(short, _)| *short == word)
         .map_or(word, |(_, long)| long)
-}
-
-/// The words of the operator's own work.
-#[derive(Debug, Default)]
-pub(super) struct Vocabulary {
-    phrases: Vec<Vec<String>>,
-    /// The letter that each phrase begins with, side by side: few of them are in a question, and the phrases lie
-    /// all over the memory. `None` where a form of the word may begin otherwise.
-    initials: Vec<Option<char>>,
-}
-
-/// Words and phrases that are used; later ones are left out.
-const PHRASES_MAX: usize = 5000;
-
-impl Vocabulary {
-    /// Reads a vocabulary file: a word or phrase a line.
-    pub(super) fn parse(text: &str) -> Self {
-        let phrases: Vec<Vec<String>> = text
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with('#'))
-            .map(words)
-            .filter(|phrase| !phrase.is_empty())
-            .take(PHRASES_MAX)
-            .collect();
-        let initial = |phrase: &Vec<String>| phrase.first().filter(|word| *word != "y")?.chars().next();
-        Self {
-            initials: phrases.iter().map(initial).collect(),
-            phrases,
-        }
-    }
-
-    /// The phrases that occur in `text`, in the file's order.
-    pub(super) fn found(&self, text: &str) -> Vec<String> {
-        let text = words(text);
-        let begins = |initial: char| text.iter().any(|word| word.starts_with(initial));
-        self.initials
-            .iter()
-            .zip(&self.phrases)
-            .filter(|(initial, _)| initial.is_none_or(begins))
-            .map(|(_, phrase)| phrase)
-            .filter(|phrase| {
-                text.windows(phrase.len())
-                    .any(|window| same_words(phrase, window))
-            })
-            .map(|phrase| phrase.join(" "))
-            .collect()
-    }
-}
-
-/// Lower-case words; whatever is no letter, digit, apostrophe or hyphen parts them.
-fn words(text: &str) -> Vec<String> {
-    plain(text)
-        .split(|letter: char| !(letter.is_alphanumeric() || letter == '\'' || letter == '-'))
-        .map(|word| word.trim_matches(['\'', '-']).trim_end_matches("'s"))
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
-}
-
-fn same_words(phrase: &[String], window: &[String]) -> bool {
-    phrase.iter().zip(window).all(|(want, word)| {
-        word == want
-            || word
-                .strip_prefix(want.as_str())
-                .is_some_and(|ending| ending == "s" || ending == "es")
-            || want
-                .strip_suffix('y')
-                .is_some_and(|stem| word.strip_prefix(stem) == Some("ies"))
-    })
 }

@@ -1,14 +1,23 @@
+mod second_tier;
+
 use sha2::{Digest as _, Sha256};
 use std::{
     path::PathBuf,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 use proptest::prelude::*;
 use serde_json::Value;
-use tidegate_core::{model::ModelError, port::FileFault};
+use tidegate_core::{
+    clock::Timestamp,
+    embedding::{Calibration, EmbedError, EmbedderState, Fusion, Purpose},
+    port::FileFault,
+};
 
 use super::*;
 
@@ -80,23 +89,34 @@ impl Clock for Stopped {
 }
 
 /// A real if small embedder: each word is a direction drawn from its hash, a text is the sum of its words.
-#[derive(Debug, Default)]
-struct Words {
+#[derive(Debug)]
+pub(super) struct Words {
+    model: EmbeddingModel,
     dead: AtomicBool,
+    hangs: AtomicBool,
     asked: AtomicUsize,
 }
 
-#[async_trait]
-impl Embedder for Words {
-    fn model(&self) -> &'static str {
-        "words-64"
+impl Words {
+    fn new(routing_threshold: Option<f64>) -> Arc<Self> {
+        Arc::new(Self {
+            model: EmbeddingModel {
+                id: "words-64".to_owned(),
+                tokens_max: 512,
+                calibration: Calibration {
+                    fusion: Fusion::ReciprocalRank { k: 60 },
+                    pair_cosine_min: 0.5,
+                    relevant_cosine_min: 0.1,
+                    routing_threshold,
+                },
+            },
+            dead: AtomicBool::new(false),
+            hangs: AtomicBool::new(false),
+            asked: AtomicUsize::new(0),
+        })
     }
 
-    async fn embed(&self, text: &str) -> Result<Option<Vec<f32>>, ModelError> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        if self.dead.load(Ordering::Relaxed) {
-            return Err(ModelError::NotConfigured("it is gone".into()));
-        }
+    fn one(text: &str) -> Option<Vec<f32>> {
         let mut sum = vec![0.0_f32; 64];
         for word in text
             .to_lowercase()
@@ -110,7 +130,33 @@ impl Embedder for Words {
             }
         }
         let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
-        Ok((length > 0.0).then(|| sum.iter().map(|x| x / length).collect()))
+        (length > 0.0).then(|| sum.iter().map(|x| x / length).collect())
+    }
+}
+
+#[async_trait]
+impl Embedder for Words {
+    fn model(&self) -> &EmbeddingModel {
+        &self.model
+    }
+
+    async fn embed(&self, texts: &[&str], _purpose: Purpose) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
+        self.asked.fetch_add(texts.len(), Ordering::Relaxed);
+        if self.hangs.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        if self.dead.load(Ordering::Relaxed) {
+            return Err(EmbedError::Unavailable("it is gone".into()));
+        }
+        Ok(texts.iter().map(|text| Self::one(text)).collect())
+    }
+
+    fn tokens(&self, text: &str) -> usize {
+        text.len()
+    }
+
+    fn state(&self) -> EmbedderState {
+        EmbedderState::Ready
     }
 }
 
@@ -175,6 +221,34 @@ async fn the_rules_alone_find_questions_about_the_assistant_and_nothing_else() {
     assert_eq!(about, 44);
     // The rules were written with this set in view; on questions that were not, they find about 60 of 100.
     assert!(missed.len() * 10 <= about, "missed: {missed:?}");
+}
+
+/// The development set: wordings that the rules were not made from, one by one.
+const DEVELOPMENT: &str = include_str!("../../tests-data/dev.jsonl");
+
+#[tokio::test]
+async fn the_rules_alone_hold_on_the_development_set() {
+    let bench = bench(None, Options::default());
+    let (mut about, mut found, mut fired) = (0_usize, 0_usize, Vec::new());
+    let lists = [EXAMPLES, COUNTEREXAMPLES].map(lists::parse);
+    for row in DEVELOPMENT.lines() {
+        let row: Value = serde_json::from_str(row).unwrap();
+        let (text, label) = (row["text"].as_str().unwrap(), row["label"].as_str().unwrap());
+        let known = lists
+            .iter()
+            .flatten()
+            .any(|example| example.text.eq_ignore_ascii_case(text));
+        assert!(!known, "a list holds what it is judged by: {text}");
+        let caught = bench.fires(text).await;
+        if label == "about_agent" {
+            about += 1;
+            found += usize::from(caught);
+        } else if caught {
+            fired.push(text.to_owned());
+        }
+    }
+    assert!(fired.is_empty(), "{fired:#?}");
+    assert!(found * 10 >= about * 8, "{found} of {about}");
 }
 
 /// Conversation turns of simulated users, where a copy lies beside the repository or where
@@ -321,7 +395,7 @@ async fn an_edit_counts_at_once_and_a_broken_line_is_skipped_and_named() {
 #[test]
 fn the_shipped_files_are_in_order() {
     assert!(Rules::parse(PATTERNS).verdict() == Ok(None));
-    assert!(nearest::parse(EXAMPLES).len() >= 40);
+    assert!(lists::parse(EXAMPLES).len() >= 200 && lists::parse(COUNTEREXAMPLES).len() >= 200);
     let bench = bench(None, Options::default());
     assert!(bench.gate.check().is_empty());
 }
@@ -356,53 +430,6 @@ async fn every_decision_is_a_line_and_the_question_is_kept_as_configured() {
         (&line["rule"], &line["tools_stripped"]),
         (&"identity.who".into(), &true.into())
     );
-}
-
-#[tokio::test]
-async fn the_second_tier_compares_with_the_examples() {
-    let embedder = Arc::<Words>::default();
-    let bench = bench(Some(embedder.clone()), Options::default());
-    bench.folder.put("routing/patterns.txt", Ok(""));
-    bench.folder.put(
-        "routing/examples.txt",
-        Ok("# ours\nwhat is your favourite colour\nwho are you"),
-    );
-    let decision = bench.decide("your favourite colour is what").await;
-    assert!(decision.about_agent && decision.tier == Tier::Embedding);
-    assert!(decision.score.unwrap() > 0.99);
-    assert_eq!(bench.lines.last()["rule"].as_str(), decision.rule.as_deref());
-    let asked = embedder.asked.load(Ordering::Relaxed);
-    assert_eq!(asked, 3, "the question and both examples");
-
-    let far = bench.decide("how deep is the sea").await;
-    assert!(
-        !far.about_agent && far.tier == Tier::Embedding && !far.near_miss,
-        "{far:?}"
-    );
-    assert_eq!(
-        embedder.asked.load(Ordering::Relaxed),
-        asked + 1,
-        "examples are embedded once"
-    );
-
-    let excluded = bench.decide("what is your favourite budget colour").await;
-    assert!(!excluded.about_agent && excluded.near_miss, "{excluded:?}");
-}
-
-#[tokio::test]
-async fn a_dead_embedder_costs_one_try_and_then_rests() {
-    let embedder = Arc::<Words>::default();
-    embedder.dead.store(true, Ordering::Relaxed);
-    let bench = bench(Some(embedder.clone()), Options::default());
-    assert!(!bench.fires("how deep is the sea").await);
-    assert!(bench.fires("who are you").await);
-    assert!(!bench.fires("how deep is the sea").await);
-    assert_eq!(embedder.asked.load(Ordering::Relaxed), 1);
-    embedder.dead.store(false, Ordering::Relaxed);
-    *bench.clock.0.lock().unwrap() = Timestamp::UNIX_EPOCH
-        .checked_add(Duration::from_secs(31))
-        .unwrap();
-    assert_eq!(bench.decide("how deep is the sea").await.tier, Tier::Embedding);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tidegate_core::clock::Timestamp;
 
-use super::{Context, Decision, Tier};
+use super::{Context, Decision, Neighbour, ScoreKind, Tier};
 
 /// What the log keeps of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -33,6 +33,23 @@ const WORD_CHARS_MAX: usize = 24;
 /// A run of digits as long as this is taken for a number that belongs to somebody.
 const DIGITS_MAX: usize = 4;
 
+/// What a line is made of.
+#[derive(Debug)]
+pub(super) struct Entry<'a> {
+    /// The question's first part.
+    pub(super) text: &'a str,
+    /// What became of it.
+    pub(super) decision: &'a Decision,
+    /// Words of the operator's work in it.
+    pub(super) domain_terms: &'a [String],
+    /// Whose it is.
+    pub(super) context: &'a Context<'a>,
+    /// When.
+    pub(super) now: Timestamp,
+    /// How long the gate took, in microseconds.
+    pub(super) latency_us: i128,
+}
+
 /// One line of the log.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
@@ -42,12 +59,27 @@ struct Line<'a> {
     user: &'a str,
     tier: Tier,
     rule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lists: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    score_kind: Option<ScoreKind>,
     score: Option<f64>,
-    threshold: f64,
+    threshold: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    margin: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest: Option<&'a [Neighbour]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nearest_negative: Option<&'a [Neighbour]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    addressed: Option<bool>,
     decision: &'static str,
     near_miss: bool,
     tools_stripped: bool,
     domain_terms_found: &'a [String],
+    latency_us: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     query_hash: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,28 +87,32 @@ struct Line<'a> {
 }
 
 /// The line for a decision; `None` only if it could not be written as JSON, which its types rule out.
-pub(super) fn line(
-    text: &str,
-    decision: &Decision,
-    domain_terms: &[String],
-    context: &Context<'_>,
-    now: Timestamp,
-    keep: LogQuery,
-) -> Option<String> {
+pub(super) fn line(entry: &Entry<'_>, keep: LogQuery) -> Option<String> {
     let (query_hash, query) = match keep {
         LogQuery::None => (None, None),
-        LogQuery::Hash => (Some(hash(text)), None),
-        LogQuery::Text => (Some(hash(text)), Some(masked(text))),
+        LogQuery::Hash => (Some(hash(entry.text)), None),
+        LogQuery::Text => (Some(hash(entry.text)), Some(masked(entry.text))),
     };
+    let Entry {
+        decision, context, ..
+    } = entry;
+    let comparison = decision.comparison.as_ref();
     let line = Line {
-        ts: now.to_string(),
+        ts: entry.now.to_string(),
         request: context.request_id.as_str(),
         key: context.key_id.as_str(),
         user: context.user.as_str(),
         tier: decision.tier,
         rule: decision.rule.as_deref(),
-        score: decision.score,
+        model: comparison.map(|comparison| comparison.model.as_str()),
+        lists: comparison.map(|comparison| comparison.lists.as_str()),
+        score_kind: comparison.map(|comparison| comparison.kind),
+        score: decision.score(),
         threshold: decision.threshold,
+        margin: comparison.map(|comparison| comparison.margin),
+        nearest: comparison.map(|comparison| comparison.positives.as_slice()),
+        nearest_negative: comparison.map(|comparison| comparison.negatives.as_slice()),
+        addressed: comparison.map(|_| decision.addressed),
         decision: if decision.about_agent {
             "about_agent"
         } else {
@@ -84,7 +120,8 @@ pub(super) fn line(
         },
         near_miss: decision.near_miss,
         tools_stripped: decision.about_agent,
-        domain_terms_found: domain_terms,
+        domain_terms_found: entry.domain_terms,
+        latency_us: i64::try_from(entry.latency_us).unwrap_or(i64::MAX),
         query_hash,
         query,
     };

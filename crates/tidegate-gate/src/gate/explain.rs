@@ -199,6 +199,10 @@ impl PermissionGate {
         let reads_files = match spec.mode {
             ToolMode::ReadText | ToolMode::ListFiles | ToolMode::StudyPlan | ToolMode::GitRead => true,
             ToolMode::WriteText
+            // What the index holds may be read by everybody: it is made without what the zones keep apart.
+            | ToolMode::SearchKnowledge
+            | ToolMode::ReadDocument
+            | ToolMode::ListDocuments
             | ToolMode::Calculate
             | ToolMode::CurrentTime
             | ToolMode::Command

@@ -228,6 +228,14 @@ impl Place {
         write::write_atomic(self, bytes)
     }
 
+    /// The file of the handle, opened for reading; `INVAL` where it is no regular file.
+    pub(super) fn open(&self) -> Result<File, Errno> {
+        match &self.spot {
+            Spot::There(handle) => reopen_file(handle),
+            Spot::Nothing { .. } => Err(Errno::NOENT),
+        }
+    }
+
     pub(super) fn spot(&self) -> &Spot {
         &self.spot
     }

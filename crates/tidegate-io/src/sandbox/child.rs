@@ -9,6 +9,7 @@ pub(crate) mod canaries;
 mod confine;
 mod filter;
 mod interpret;
+mod reader;
 
 use std::{
     fs::File,
@@ -20,6 +21,7 @@ use std::{
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+pub use self::reader::confine_reader;
 use super::{
     plan::Work,
     wire::{ORDER_BYTES_MAX, Order, READY},

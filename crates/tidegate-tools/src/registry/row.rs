@@ -162,6 +162,9 @@ fn template(raw: &RawRow, mode: ToolMode) -> Result<Template, String> {
         | ToolMode::Calculate
         | ToolMode::CurrentTime
         | ToolMode::StudyPlan
+        | ToolMode::SearchKnowledge
+        | ToolMode::ReadDocument
+        | ToolMode::ListDocuments
         | ToolMode::PageTitle
         | ToolMode::Shell
         | ToolMode::Sandbox

@@ -39,7 +39,7 @@ pub(crate) fn run(values: &Values<'_>) -> ToolResult {
         return ToolResult::failed(FailureCode::MissingArgument, "`expression` is missing.");
     };
     match evaluate(expression) {
-        Ok(text) => ToolResult::Ok { text },
+        Ok(text) => ToolResult::ok(text),
         Err(Problem::Syntax(why)) => ToolResult::failed(
             FailureCode::InvalidArguments,
             format!(

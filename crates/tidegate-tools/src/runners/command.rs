@@ -52,7 +52,7 @@ pub(crate) async fn run(
                 text.push_str("\n[cut: the program said more than is kept]");
             }
             match finished.exit {
-                Exit::Code(0) => ToolResult::Ok { text },
+                Exit::Code(0) => ToolResult::ok(text),
                 Exit::Code(code) => unsuccessful(&format!("the program ended with status {code}"), &text),
                 Exit::Signal(signal) => {
                     unsuccessful(&format!("the program was ended by signal {signal}"), &text)

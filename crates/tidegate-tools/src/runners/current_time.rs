@@ -18,9 +18,7 @@ pub(crate) fn run(clock: &dyn Clock, values: &Values<'_>) -> ToolResult {
         },
     };
     let now = clock.now().to_zoned_datetime(zone);
-    ToolResult::Ok {
-        text: spelled_out(&now),
-    }
+    ToolResult::ok(spelled_out(&now))
 }
 
 fn spelled_out(now: &ZonedDateTime) -> String {
@@ -79,9 +77,7 @@ mod tests {
 
     #[test]
     fn spells_out_the_moment() {
-        let ok = |text: &str| ToolResult::Ok {
-            text: text.to_owned(),
-        };
+        let ok = |text: &str| ToolResult::ok(text.to_owned());
         assert_eq!(
             answer(&json!({})),
             ok("Saturday, 2 January 2027, 08:30:00 (Asia/Tokyo, UTC+09:00)\n\

@@ -132,7 +132,5 @@ fn result(response: &Response) -> ToolResult {
     if response.is_cut {
         text.push_str("\n[cut: the answer is longer than is kept]");
     }
-    ToolResult::Ok {
-        text: format!("HTTP {status}\n\n{text}"),
-    }
+    ToolResult::ok(format!("HTTP {status}\n\n{text}"))
 }

@@ -37,7 +37,7 @@ pub(crate) async fn run(client: &Client, spec: &ToolSpec, values: &Values<'_>) -
         return ToolResult::failed(code, format!("the server answered {}.", response.status));
     }
     match title(&String::from_utf8_lossy(&response.body)) {
-        Some(title) => ToolResult::Ok { text: title },
+        Some(title) => ToolResult::ok(title),
         None => ToolResult::failed(FailureCode::NotFound, "the page has no title."),
     }
 }
@@ -215,9 +215,7 @@ mod tests {
             "{refused:?}"
         );
         let open = client(&[address.to_string()]);
-        let title = ToolResult::Ok {
-            text: "Tides & gates".to_owned(),
-        };
+        let title = ToolResult::ok("Tides & gates".to_owned());
         assert_eq!(ask(&open, url.clone()).await, title);
         for code in [FailureCode::NotFound, FailureCode::NotText] {
             let failed = ask(&open, url.clone()).await;

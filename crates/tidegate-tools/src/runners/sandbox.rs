@@ -178,7 +178,7 @@ pub(crate) fn said(outcome: &Outcome) -> ToolResult {
         text.push_str("\n[cut: the program said more than is kept]");
     }
     let why = match (outcome.killed_by, outcome.exit) {
-        (None, Exit::Code(0)) => return ToolResult::Ok { text },
+        (None, Exit::Code(0)) => return ToolResult::ok(text),
         (Some(bound), _) => format!("it was stopped: {}", bound.in_words()),
         (None, Exit::Code(code)) => format!("it ended with status {code}"),
         (None, Exit::Signal(signal)) => format!("it was ended by signal {signal}"),
@@ -229,7 +229,7 @@ pub(crate) async fn run(walls: &Walls, spec: &ToolSpec, values: &Values<'_>) -> 
         stream(&outcome.stderr.bytes).trim_end_matches('\n'),
     );
     if outcome.killed_by.is_none() && outcome.exit.is_success() {
-        ToolResult::Ok { text }
+        ToolResult::ok(text)
     } else {
         ToolResult::failed(FailureCode::Unsuccessful, text)
     }

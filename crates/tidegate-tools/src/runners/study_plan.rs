@@ -135,9 +135,7 @@ fn answer(library: &Library, wish: &Wish) -> ToolResult {
             let mut plan = plan(first, wish.weeks, &wish.gaps);
             plan.notes
                 .extend(others.iter().map(|one| format!("{} would fit as well", one.file)));
-            ToolResult::Ok {
-                text: library.shown(first, &plan),
-            }
+            ToolResult::ok(library.shown(first, &plan))
         }
         ([_, ..], _) => {
             let levels: Vec<String> = chosen

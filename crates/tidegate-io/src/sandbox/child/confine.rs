@@ -23,7 +23,7 @@ use super::{
 const FILES_OPEN_MAX: u64 = 1024;
 
 /// The priority of everything that runs here (setpriority(2)): about a tenth of the server's share.
-const NICE: i32 = 10;
+pub(super) const NICE: i32 = 10;
 
 /// What Landlock is asked for: files, TCP, and signals and abstract sockets that stay inside (Linux 6.12).
 const ABI_WANTED: ABI = ABI::V6;
@@ -73,7 +73,7 @@ fn limits(order: &Order) -> Result<(), String> {
 }
 
 /// A limit only ever sinks.
-fn set_limit(resource: Resource, bound: u64) -> rustix::io::Result<()> {
+pub(super) fn set_limit(resource: Resource, bound: u64) -> rustix::io::Result<()> {
     let old = rustix::process::getrlimit(resource);
     let bound = old.maximum.map_or(bound, |maximum| maximum.min(bound));
     // Processor time ends with a signal that can be caught; a second later comes one that cannot.
@@ -94,7 +94,7 @@ fn set_limit(resource: Resource, bound: u64) -> rustix::io::Result<()> {
 
 /// Nothing is kept, whoever runs the server. The bounding set first: it is what a program of the superuser's
 /// would get back when it is executed.
-fn drop_capabilities() -> Result<(), String> {
+pub(super) fn drop_capabilities() -> Result<(), String> {
     for capability in CapabilitySet::all().iter() {
         // Without the right to do so there are none to get back. A kernel may know fewer.
         if remove_capability_from_bounding_set(capability) == Err(rustix::io::Errno::PERM) {

@@ -91,6 +91,51 @@ const DENIED_ALONE: &[c_long] = &[
     libc::SYS_lchown,
 ];
 
+/// Denied to a process that reads a document: everything that begins with a path, and other programs.
+const DENIED_READER: &[c_long] = &[
+    libc::SYS_openat,
+    libc::SYS_openat2,
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_mkdirat,
+    libc::SYS_mknodat,
+    libc::SYS_readlinkat,
+    libc::SYS_truncate,
+    libc::SYS_chdir,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_renameat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rmdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_readlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
+];
+
 /// These say that they did and do nothing where Landlock stands alone. It has no rule for permissions and times,
 /// and programs that unpack, copy or configure give up where they may not set them. Nobody leaves the process
 /// group, which is what is killed.
@@ -153,6 +198,14 @@ pub(super) fn apply(walls: Walls, network: bool) -> Result<(), String> {
         apply_filter(&program.map_err(|error| problem(&error))?).map_err(|error| problem(&error))?;
     }
     apply_filter(&second_call_table()).map_err(|error| problem(&error))
+}
+
+/// The filter of a process that reads a document: the one of a run without a network, and [`DENIED_READER`].
+pub(super) fn apply_reader() -> Result<(), String> {
+    let problem = |problem: &dyn std::fmt::Display| format!("the system call filter: {problem}");
+    let denied = program(whole(DENIED_READER), libc::EPERM).map_err(|error| problem(&error))?;
+    apply_filter(&denied).map_err(|error| problem(&error))?;
+    apply(Walls::Alone, false)
 }
 
 fn program(rules: Rules, errno: i32) -> Result<BpfProgram, seccompiler::BackendError> {

@@ -43,9 +43,12 @@ pub(crate) async fn run(job: Job, values: &Values<'_>) -> ToolResult {
                 }
                 left_out += entries.len().saturating_sub(entries_max);
                 entries.truncate(entries_max);
-                ToolResult::Ok {
-                    text: shown(&place.requested_name(), &entries, left_out, pattern.as_deref()),
-                }
+                ToolResult::ok(shown(
+                    &place.requested_name(),
+                    &entries,
+                    left_out,
+                    pattern.as_deref(),
+                ))
             }
             Err(error) => failed(&error),
         }

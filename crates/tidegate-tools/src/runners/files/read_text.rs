@@ -44,9 +44,7 @@ struct Window {
 fn page(name: &str, text: &str, window: &Window) -> ToolResult {
     let total = text.lines().count();
     if total == 0 {
-        return ToolResult::Ok {
-            text: format!("{name} is empty."),
-        };
+        return ToolResult::ok(format!("{name} is empty."));
     }
     if window.start_line > total {
         return ToolResult::failed(
@@ -91,7 +89,7 @@ fn page(name: &str, text: &str, window: &Window) -> ToolResult {
     if next_line <= total {
         note(format!("not the end: go on with start_line {next_line}"));
     }
-    ToolResult::Ok { text: result }
+    ToolResult::ok(result)
 }
 
 #[cfg(test)]
@@ -107,7 +105,7 @@ mod tests {
             bytes_max,
         };
         match page("a.md", text, &window) {
-            ToolResult::Ok { text } => text,
+            ToolResult::Ok { text, .. } => text,
             other @ (ToolResult::Failed { .. }
             | ToolResult::Refused { .. }
             | ToolResult::NeedsApproval { .. }

@@ -34,14 +34,12 @@ pub(crate) async fn run(job: Job, values: &Values<'_>) -> ToolResult {
             return ToolResult::Cancelled;
         }
         match place.write_atomic(bytes) {
-            Ok(written) => ToolResult::Ok {
-                text: format!(
-                    "{} `{}` ({} bytes).",
-                    if written.is_new { "Created" } else { "Replaced" },
-                    place.requested_name(),
-                    bytes.len()
-                ),
-            },
+            Ok(written) => ToolResult::ok(format!(
+                "{} `{}` ({} bytes).",
+                if written.is_new { "Created" } else { "Replaced" },
+                place.requested_name(),
+                bytes.len()
+            )),
             Err(error) => failed(&error),
         }
     })

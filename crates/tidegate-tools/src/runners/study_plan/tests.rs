@@ -209,7 +209,7 @@ fn fewer_weeks_move_topics_together_and_name_what_is_cut() {
     }
     long.push_str("## Week 4: Wanted\n- Poetry\n");
     let library = library(&[("long.md", &long)]);
-    let ToolResult::Ok { text } = answer(&library, &wish("long", None, Some(1), &["poetry"])) else {
+    let ToolResult::Ok { text, .. } = answer(&library, &wish("long", None, Some(1), &["poetry"])) else {
         panic!("no plan");
     };
     assert!(

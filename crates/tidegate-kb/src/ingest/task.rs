@@ -1,0 +1,423 @@
+//! The loop: what changed becomes jobs, jobs become documents.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use notify::RecommendedWatcher;
+use tidegate_core::{error::StoreError, port::KnownFile};
+use tidegate_io::files::{Node, Roots, Tree};
+use tokio::{task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Shared,
+    file::{Job, Moves, Outcome},
+    scan::{self, Difference},
+    signals::Taken,
+    watch,
+};
+
+/// Known files that are read from the store at once.
+const PAGE: usize = 5_000;
+
+/// How often a file that changes while it is read is tried again before the next scan.
+const ATTEMPTS_MAX: u8 = 3;
+
+/// Keeps the index in step with the folder. Nothing is read unless [`Task::run`] runs.
+#[derive(Debug)]
+pub struct Task {
+    shared: Arc<Shared>,
+}
+
+impl Task {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Compares the folder with the index, follows it, and fills in missing vectors, until `shutdown`. Spawn it on a
+    /// task tracker. What is being read then is read again at the next start.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let filling = shutdown.run_until_cancelled(self.shared.keep_filling());
+        let reading = shutdown.run_until_cancelled(Loop::new(Arc::clone(&self.shared)).turn());
+        tokio::join!(filling, reading);
+        tracing::debug!("the knowledge bank is no longer followed");
+    }
+}
+
+struct Loop {
+    shared: Arc<Shared>,
+    urgent: VecDeque<Job>,
+    queue: VecDeque<Job>,
+    /// Paths in either queue.
+    queued: HashSet<String>,
+    running: JoinSet<(Job, Outcome)>,
+    /// Paths that are being read, and whether they are to be looked at again.
+    busy: BTreeMap<String, bool>,
+    /// Of these, those that somebody may wait for.
+    busy_urgent: usize,
+    moves: Arc<Moves>,
+    roots: Option<Roots>,
+    watcher: Option<RecommendedWatcher>,
+    /// The latest announcement whose files are in the queue or done.
+    sequence: u64,
+    /// Whether an announcement meant everything, so that it is done when nothing waits.
+    waits_for_all: bool,
+    was_idle: bool,
+    rescan_at: Instant,
+}
+
+impl Loop {
+    fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            urgent: VecDeque::new(),
+            queue: VecDeque::new(),
+            queued: HashSet::new(),
+            running: JoinSet::new(),
+            busy: BTreeMap::new(),
+            busy_urgent: 0,
+            moves: Arc::default(),
+            roots: None,
+            watcher: None,
+            sequence: 0,
+            waits_for_all: false,
+            was_idle: true,
+            rescan_at: Instant::now(),
+        }
+    }
+
+    async fn turn(mut self) {
+        loop {
+            self.start_jobs();
+            self.rest().await;
+            tokio::select! {
+                taken = self.shared.signals.next() => self.heed(taken).await,
+                () = tokio::time::sleep_until(self.rescan_at) => self.rescan().await,
+                Some(ended) = self.running.join_next() => match ended {
+                    Ok((job, outcome)) => self.end(job, outcome),
+                    // Its name is lost with it: forget who was busy, and compare everything.
+                    Err(error) => {
+                        tracing::error!(%error, "reading a document failed unexpectedly");
+                        self.running.abort_all();
+                        self.busy.clear();
+                        self.busy_urgent = 0;
+                        self.rescan_at = Instant::now() + Duration::from_secs(1);
+                    }
+                },
+            }
+        }
+    }
+
+    /// Where nothing waits, what is left of earlier places is removed, and whoever waits is told.
+    async fn rest(&mut self) {
+        let pending = self.queue.len() + self.urgent.len() + self.running.len();
+        let is_idle = pending == 0;
+        if is_idle {
+            let gone = self.moves.rest();
+            if !gone.is_empty() {
+                self.remove(gone).await;
+            }
+            self.waits_for_all = false;
+            if !self.was_idle {
+                // Documents may have come without vectors.
+                self.shared.fill.notify_one();
+            }
+        }
+        self.was_idle = is_idle;
+        if self.urgent.is_empty() && self.busy_urgent == 0 && !self.waits_for_all {
+            self.shared.signals.settle(self.sequence);
+        }
+        self.shared.progress.send_if_modified(|progress| {
+            let before = std::mem::replace(&mut progress.pending, pending as u64);
+            if before == 0 && pending > 0 {
+                (progress.done, progress.failed, progress.chunks) = (0, 0, 0);
+            }
+            before != progress.pending
+        });
+    }
+
+    fn start_jobs(&mut self) {
+        let Some(roots) = self.roots.clone() else { return };
+        while self.running.len() < self.shared.workers {
+            let Some(job) = self.urgent.pop_front().or_else(|| self.queue.pop_front()) else {
+                return;
+            };
+            self.queued.remove(&job.node.path);
+            self.busy.insert(job.node.path.clone(), false);
+            self.busy_urgent += usize::from(job.is_urgent);
+            let (shared, moves, roots) = (Arc::clone(&self.shared), Arc::clone(&self.moves), roots.clone());
+            self.running.spawn(async move {
+                let outcome = shared.index(roots, &job, &moves).await;
+                (job, outcome)
+            });
+        }
+    }
+
+    fn end(&mut self, job: Job, outcome: Outcome) {
+        let again = self.busy.remove(&job.node.path).unwrap_or(false);
+        self.busy_urgent = self.busy_urgent.saturating_sub(usize::from(job.is_urgent));
+        let (mut failed, mut chunks) = (0, 0);
+        match outcome {
+            Outcome::Indexed { chunks: count } => chunks = count as u64,
+            Outcome::Unchanged => {}
+            Outcome::Failed => failed = 1,
+            Outcome::Gone => {
+                if let Some(known) = job.known.clone() {
+                    self.moves.offer(known);
+                }
+            }
+            Outcome::Changing if job.attempt < ATTEMPTS_MAX => {
+                self.shared.signals.saw(job.node.path.clone());
+            }
+            Outcome::Changing => {
+                tracing::info!(document = %job.node.path, "a document keeps changing and waits for the next scan");
+            }
+            Outcome::Store(error) => self.shared.problems.set("store", Some(error.to_string())),
+        }
+        if again {
+            self.shared.signals.saw(job.node.path);
+        }
+        self.shared.progress.send_modify(|progress| {
+            progress.done += 1;
+            progress.failed += failed;
+            progress.chunks += chunks;
+        });
+    }
+
+    async fn heed(&mut self, taken: Taken) {
+        if taken.watcher_lost {
+            self.watcher = None;
+        }
+        if taken.everything || self.roots.is_none() {
+            self.rescan().await;
+            self.waits_for_all |= taken.sequence > self.sequence;
+        }
+        let paths = taken.urgent.into_iter().map(|path| (path, true, false));
+        let paths = paths.chain(taken.changed.into_iter().map(|path| (path, false, false)));
+        for (path, is_urgent, is_forced) in
+            paths.chain(taken.forced.into_iter().map(|path| (path, false, true)))
+        {
+            self.compare_at(&path, is_urgent, is_forced).await;
+        }
+        self.sequence = self.sequence.max(taken.sequence);
+    }
+
+    /// Compares what is at a path and below it.
+    async fn compare_at(&mut self, path: &str, is_urgent: bool, is_forced: bool) {
+        if !self.shared.may_enter(path) {
+            return;
+        }
+        let known = match self.shared.store.files_at(path).await {
+            Ok(known) => known,
+            Err(error) => return self.shared.problems.set("store", Some(error.to_string())),
+        };
+        let Some((tree, roots)) = self.tree(path.to_owned()).await else {
+            return;
+        };
+        let mut forced: Vec<KnownFile> = Vec::new();
+        let known = if is_forced {
+            forced = known;
+            Vec::new()
+        } else {
+            known
+        };
+        let difference = self.difference(tree.nodes, known, roots).await;
+        if let Some(mut difference) = difference {
+            for (node, known) in &mut difference.look {
+                *known = known
+                    .take()
+                    .or_else(|| forced.iter().find(|file| file.path == node.path).cloned());
+            }
+            self.plan(difference, is_urgent, is_forced).await;
+        }
+    }
+
+    /// Compares everything.
+    async fn rescan(&mut self) {
+        self.rescan_at = Instant::now() + Duration::from_secs(self.shared.options.rescan_interval_s.max(1));
+        if let Err(problem) = self.try_rescan().await {
+            self.shared.problems.set("scan", Some(problem));
+        }
+        self.shared
+            .progress
+            .send_modify(|progress| progress.is_scanned = true);
+    }
+
+    async fn try_rescan(&mut self) -> Result<(), String> {
+        let folder = self.shared.options.folder.clone();
+        let opening = tokio::task::spawn_blocking(move || Roots::open(&[folder]));
+        // Opened anew each time: the folder may have been replaced by another one.
+        let roots = opening.await.map_err(|error| error.to_string())?.map_err(|_| {
+            let folder = self.shared.options.folder.display();
+            format!("the knowledge bank `{folder}` cannot be opened; the index stays as it is")
+        })?;
+        self.watch(&roots);
+        self.roots = Some(roots);
+        let known = self.shared.all_known().await.map_err(|error| error.to_string())?;
+        let Some((tree, roots)) = self.tree(String::new()).await else {
+            return Ok(());
+        };
+        if tree.nodes.iter().any(|node| node.path.is_empty()) {
+            return Err("the knowledge bank cannot be listed; the index stays as it is".to_owned());
+        }
+        let files_max = self.shared.options.files_max;
+        let cut = tree.cut.then(|| format!("the knowledge bank holds more than {files_max} files (`kb.files_max`); the rest is not indexed"));
+        self.shared.problems.set("scan", cut);
+        self.shared.problems.set("store", None);
+        if let Some(difference) = self.difference(tree.nodes, known, roots).await {
+            tracing::debug!(
+                look = difference.look.len(),
+                refused = difference.refused.len(),
+                vanished = difference.vanished.len(),
+                "the knowledge bank was compared with its index"
+            );
+            self.plan(difference, false, false).await;
+        }
+        Ok(())
+    }
+
+    fn watch(&mut self, roots: &Roots) {
+        let Some(folder) = roots.paths().next().map(Path::to_owned) else {
+            return;
+        };
+        if !self.shared.options.watch || self.watcher.is_some() {
+            return;
+        }
+        match watch::watch(&folder, Arc::clone(&self.shared.signals)) {
+            Ok(watcher) => {
+                self.watcher = Some(watcher);
+                self.shared.problems.set("watch", None);
+            }
+            Err(error) => {
+                let interval_s = self.shared.options.rescan_interval_s;
+                let problem = format!(
+                    "changes in the knowledge bank are noticed only every {interval_s} s, since it cannot be watched: {error}"
+                );
+                self.shared.problems.set("watch", Some(problem));
+            }
+        }
+    }
+
+    async fn tree(&self, below: String) -> Option<(Tree, Roots)> {
+        let (shared, roots) = (Arc::clone(&self.shared), self.roots.clone()?);
+        let walking = tokio::task::spawn_blocking(move || {
+            let tree = roots.tree(&below, shared.options.files_max, &|path, _| {
+                shared.may_enter(path)
+            });
+            (tree, roots)
+        });
+        walking.await.ok()
+    }
+
+    async fn difference(&self, nodes: Vec<Node>, known: Vec<KnownFile>, roots: Roots) -> Option<Difference> {
+        let shared = Arc::clone(&self.shared);
+        let serves = match self.shared.serves().await {
+            Ok(serves) => serves,
+            Err(error) => {
+                self.shared.problems.set("store", Some(error.to_string()));
+                return None;
+            }
+        };
+        let comparing = tokio::task::spawn_blocking(move || {
+            scan::difference(nodes, known, &scan::leads(&roots), &|known| {
+                shared.is_current(known, serves)
+            })
+        });
+        comparing.await.ok()
+    }
+
+    async fn plan(&mut self, difference: Difference, is_urgent: bool, is_forced: bool) {
+        for (node, failure) in difference.refused {
+            let recipe = scan::refusal(&failure);
+            if let Err(error) = self.shared.fail(&node, None, failure, recipe).await {
+                self.shared.problems.set("store", Some(error.to_string()));
+            }
+        }
+        let mut new_sizes: HashMap<u64, usize> = HashMap::new();
+        for (node, known) in difference.look {
+            if known.is_none() {
+                *new_sizes.entry(node.bytes).or_default() += 1;
+            }
+            self.enqueue(Job {
+                node,
+                known,
+                is_urgent,
+                is_forced,
+                attempt: 0,
+            });
+        }
+        // A file of the same size may be one that was moved; it may also be planned already.
+        for job in self
+            .queue
+            .iter()
+            .chain(&self.urgent)
+            .filter(|job| job.known.is_none())
+        {
+            *new_sizes.entry(job.node.bytes).or_default() += 1;
+        }
+        let mut gone = Vec::new();
+        for file in difference.vanished {
+            if !file.failed && new_sizes.contains_key(&file.mark.bytes) {
+                self.moves.offer(file);
+            } else {
+                gone.push(file.path);
+            }
+        }
+        if !gone.is_empty() {
+            self.remove(gone).await;
+        }
+    }
+
+    fn enqueue(&mut self, job: Job) {
+        let path = &job.node.path;
+        if let Some(again) = self.busy.get_mut(path) {
+            *again = true;
+            return;
+        }
+        if !self.queued.insert(path.clone()) {
+            let waiting = self.queue.iter().position(|waiting| waiting.node.path == *path);
+            match waiting
+                .filter(|_| job.is_urgent)
+                .and_then(|at| self.queue.remove(at))
+            {
+                Some(_) => {}
+                // It is looked at as it is when its turn comes.
+                None => return,
+            }
+        }
+        if job.is_urgent {
+            self.urgent.push_back(job);
+        } else {
+            self.queue.push_back(job);
+        }
+    }
+
+    async fn remove(&mut self, paths: Vec<String>) {
+        let count = paths.len();
+        match self.shared.store.remove(paths).await {
+            Ok(_) => tracing::info!(documents = count, "documents that are gone left the index"),
+            Err(error) => self.shared.problems.set("store", Some(error.to_string())),
+        }
+    }
+}
+
+impl Shared {
+    async fn all_known(&self) -> Result<Vec<KnownFile>, StoreError> {
+        let mut all: Vec<KnownFile> = Vec::new();
+        loop {
+            let page = self
+                .store
+                .files(all.last().map(|file| file.path.as_str()), PAGE)
+                .await?;
+            let is_last = page.len() < PAGE;
+            all.extend(page);
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! `tidegate kb`: the documents, from the command line. It works on the database itself, also while the daemon runs,
+//! which notices what was changed by its version.
+
+mod eval;
+mod progress;
+mod show;
+
+use std::{sync::Arc, time::Duration};
+
+use tidegate_core::{
+    clock::{Clock, Entropy},
+    knowledge::{Authority, Document, DocumentState, Filter, Format, SearchRequest},
+    port::{KnowledgeBase, KnowledgeError},
+};
+use tidegate_kb::ingest::Ingest;
+
+use super::{
+    args::{self, kb::Kb},
+    error::Error,
+    output::Out,
+};
+use crate::{
+    app::{
+        self,
+        knowledge::{self, Knowledge},
+    },
+    clock::{OsEntropy, SystemClock},
+    config::Settings,
+    lifecycle::Lifecycle,
+};
+
+/// Documents that are fetched at a time.
+const PAGE: usize = 500;
+/// Documents that are looked at for failures.
+const DOCUMENTS_MAX: usize = 200_000;
+/// How often the progress is shown.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Runs a command.
+pub async fn run(settings: Settings, command: &Kb, out: Out<'_>) -> Result<(), Error> {
+    let lifecycle = Lifecycle::new();
+    let outcome = on_store(&settings, command, &lifecycle, out).await;
+    lifecycle.close().await;
+    outcome
+}
+
+async fn on_store(
+    settings: &Settings,
+    command: &Kb,
+    lifecycle: &Lifecycle,
+    out: Out<'_>,
+) -> Result<(), Error> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new(settings.zone.clone()));
+    let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
+    let store = Arc::new(app::open_store(settings, Arc::clone(&clock), lifecycle).await?);
+    let embedder = knowledge::embedder(settings, &clock, &entropy).await?;
+    let is_reading = matches!(command, Kb::Index(_));
+    let opened = knowledge::open(settings, &store, embedder.as_ref(), &clock, is_reading)?;
+    let Some(knowledge) = opened else {
+        let text = "the knowledge base is switched off (`kb.enabled`)";
+        return Err(Error::Refused(text.to_owned()));
+    };
+    let base: &dyn KnowledgeBase = &*knowledge.base;
+    match command {
+        Kb::Index(output) => {
+            index(&knowledge, lifecycle).await?;
+            status(base, output.json, out).await
+        }
+        Kb::Status(output) => status(base, output.json, out).await,
+        Kb::Search(search) => {
+            let answer = base.search(&request(search)?).await.map_err(failed)?;
+            show::answer(&answer, search.output.json, out)
+        }
+        Kb::Explain(search) => {
+            let explained = base.explain(&request(search)?).await.map_err(failed)?;
+            show::explained(&explained, search.output.json, out)
+        }
+        Kb::Eval(command) => eval::run(base, command, out).await,
+    }
+}
+
+/// Brings the index up to date, with a bar on standard error.
+async fn index(knowledge: &Knowledge, lifecycle: &Lifecycle) -> Result<(), Error> {
+    let (Some(ingest), Some(task)) = (&knowledge.ingest, knowledge.start()) else {
+        return Ok(());
+    };
+    ingest.rescan();
+    lifecycle.tracker.spawn(task.run(lifecycle.soft.clone()));
+    let bar = progress::Bar::new();
+    while !is_settled(ingest).await {
+        bar.show(&ingest.progress().borrow());
+    }
+    bar.end();
+    lifecycle.soft.cancel();
+    Ok(())
+}
+
+/// Whether everything was read, after at most a moment.
+async fn is_settled(ingest: &Ingest) -> bool {
+    ingest.settled(TICK).await && ingest.pending() == 0 && ingest.progress().borrow().is_idle()
+}
+
+async fn status(base: &dyn KnowledgeBase, is_json: bool, out: Out<'_>) -> Result<(), Error> {
+    let status = base.status().await.map_err(failed)?;
+    let failures = if status.failed == 0 {
+        Vec::new()
+    } else {
+        failures(base).await?
+    };
+    show::status(&status, &failures, is_json, out)
+}
+
+async fn failures(base: &dyn KnowledgeBase) -> Result<Vec<Document>, Error> {
+    let (mut found, mut after, mut seen): (Vec<Document>, Option<String>, usize) = (Vec::new(), None, 0);
+    while seen < DOCUMENTS_MAX {
+        let page = base.list(&Filter::default(), after.as_deref(), PAGE).await;
+        let (documents, has_more) = page.map_err(failed)?;
+        seen += documents.len();
+        after = documents.last().map(|document| document.path.clone());
+        let is_failed = |document: &Document| matches!(document.state, DocumentState::Failed { .. });
+        found.extend(documents.into_iter().filter(is_failed));
+        if !has_more {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn request(search: &args::kb::Search) -> Result<SearchRequest, Error> {
+    let unknown = |flag: &str, known: &[&str]| Error::Usage(format!("{flag} is one of {}", known.join(", ")));
+    let format = search
+        .format
+        .as_deref()
+        .map(|name| Format::named(name).ok_or_else(|| unknown("--format", &Format::ALL.map(Format::name))));
+    let authority_min = search.authority_min.as_deref().map(|name| {
+        Authority::named(name).ok_or_else(|| unknown("--authority-min", &Authority::ALL.map(Authority::name)))
+    });
+    Ok(SearchRequest {
+        query: search.query.clone(),
+        filter: Filter {
+            paths: search.path.iter().cloned().collect(),
+            formats: format.transpose()?.into_iter().collect(),
+            authority_min: authority_min.transpose()?,
+        },
+        k: usize::from(search.k),
+    })
+}
+
+fn failed(error: KnowledgeError) -> Error {
+    match error {
+        KnowledgeError::Invalid(problem) => Error::Usage(problem),
+        KnowledgeError::NotFound(problem) => Error::NotFound(problem),
+        KnowledgeError::Store(error) => Error::Store(error),
+    }
+}
