@@ -7,6 +7,7 @@ mod bank;
 pub mod bootstrap;
 pub mod error;
 pub mod knowledge;
+mod live_zones;
 mod logs;
 pub mod policy;
 mod readiness;
@@ -39,7 +40,7 @@ use self::{
     bootstrap::FirstKey,
     knowledge::Knowledge,
     logs::Logs,
-    reload::Reload,
+    reload::{Following, Reload},
     zones::{real, zones},
 };
 use crate::{
@@ -83,7 +84,7 @@ pub struct App {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     audit: Arc<dyn AuditTrail>,
-    knowledge: Option<Knowledge>,
+    knowledge: Option<Arc<Knowledge>>,
     documents: Arc<dyn DocumentDoor>,
     logs: Vec<Arc<dyn LineLog>>,
     reload: Reload,
@@ -114,9 +115,7 @@ impl App {
         let embedder = knowledge::embedder(&settings, &clock, &entropy).await?;
         let is_reading = purpose == Purpose::Serve;
         let knowledge = knowledge::open(&settings, &store, embedder.as_ref(), &clock, is_reading)?;
-        let base = knowledge
-            .as_ref()
-            .map(|knowledge| Arc::clone(&knowledge.base) as Arc<dyn KnowledgeBase>);
+        let base = knowledge.as_ref().map(|knowledge| Arc::clone(&knowledge.base));
         let tools = open_tools(&settings, &redactor.values(), base.clone())?;
         let tools = tools.describe(|text| redactor.redact(text).into_owned());
         let logs = Logs::open(&settings, lifecycle, purpose);
@@ -129,7 +128,9 @@ impl App {
             config.routing.clone(),
         ));
         let surroundings = surroundings::surroundings(&settings, &tools, purpose).await;
-        let reload = Reload::new(&settings, tools, Arc::clone(&redactor))?;
+        let following = Following::of(&settings, knowledge.as_ref());
+        let bank = bank::Bank::open(&settings, following.zones.clone(), base.clone(), &audit, &clock)?;
+        let reload = Reload::new(&settings, tools, Arc::clone(&redactor), following)?;
         let engine = Arc::new(Engine::new(tidegate_engine::Parts {
             model: Arc::clone(&models) as _,
             tools: Arc::clone(&reload.tools) as _,
@@ -159,11 +160,11 @@ impl App {
             models,
             source: found.source,
             engine,
-            documents: Arc::new(bank::Bank::open(&settings, base, &audit, &clock)?),
+            documents: Arc::new(bank),
             routing,
             clock,
             entropy,
-            knowledge,
+            knowledge: knowledge.map(Arc::new),
             audit,
             logs: logs.all(audit_lines),
             settings,
@@ -235,7 +236,7 @@ impl App {
     /// The documents; `None` where they are switched off.
     pub fn base(&self) -> Option<Arc<dyn KnowledgeBase>> {
         let knowledge = self.knowledge.as_ref()?;
-        Some(Arc::clone(&knowledge.base) as _)
+        Some(Arc::clone(&knowledge.base))
     }
 
     /// Reads the documents, now and whenever they change.
@@ -243,9 +244,9 @@ impl App {
         let Some(knowledge) = &self.knowledge else {
             return;
         };
-        let base = Arc::clone(&knowledge.base);
+        let warming = Arc::clone(knowledge);
         self.lifecycle.tracker.spawn(async move {
-            if let Err(error) = base.warm().await {
+            if let Err(error) = warming.warm().await {
                 tracing::warn!(%error, "the index of documents could not be read");
             }
         });

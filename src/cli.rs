@@ -5,6 +5,7 @@ pub mod approvals;
 pub mod args;
 pub mod audit;
 pub mod doctor;
+pub mod embed;
 pub mod error;
 pub mod explain;
 pub mod init;
@@ -98,6 +99,7 @@ pub async fn run(arguments: Arguments, environment: &Environment, out: Out<'_>) 
         Command::Approvals(command) => Box::pin(with_approvals(&place, &command, out)).await?,
         Command::Triage(command) => triage::run(&place, &command, &mut io::stdin().lock(), out)?,
         Command::Kb(command) => Box::pin(kb::run(place.settings()?, &command, out)).await?,
+        Command::Embed(command) => Box::pin(embed::run(place.settings()?, &command, out)).await?,
         Command::Audit(args::Audit::Verify) => return audit::verify(&place.settings()?, out),
         Command::Init(command) => init::run(&place, &command, out)?,
         Command::Version => writeln!(out, "tidegate {}", env!("CARGO_PKG_VERSION"))?,

@@ -1,7 +1,7 @@
-//! The operator's own way into the knowledge bank, for uploads. A person with the scope `admin` does what the model
+//! The operator's own way into the knowledge bank, for uploads and removals. A person with the scope `admin` does what the model
 //! would have to ask for; the floors and the zones hold for both, and so does the audit trail.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use axum::body::Bytes;
@@ -11,41 +11,52 @@ use tidegate_core::{
     id::RunId,
     port::{AuditDecision, AuditEntry, AuditEvent, AuditTrail, KnowledgeBase},
 };
-use tidegate_gate::{Access, PathFact, PathFault, ZoneVerdict, Zones, floors};
-use tidegate_io::files::{Place, Roots};
+use tidegate_gate::{Access, PathFact, PathFault, PathKind, ZoneVerdict, Zones, floors};
+use tidegate_io::files::{FileError, Place, Roots};
 
-use super::{Error, part, zones::zones};
+use super::{Error, live_zones::LiveZones, part};
 use crate::{
     config::Settings,
     http::{DocumentDoor, NotStored, Stored, Uploader},
 };
 
-/// The name of an upload in the audit trail.
-const TOOL: &str = "upload";
+/// How long a removal waits until the index has followed: whoever takes a document out does not expect to find it.
+const FOLLOW_WAIT: Duration = Duration::from_secs(2);
 
-/// The knowledge bank as uploads see it.
+/// What is done to a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    Upload,
+    Removal,
+}
+
+impl Act {
+    /// Its name in the audit trail.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Upload => "upload",
+            Self::Removal => "removal",
+        }
+    }
+}
+
+/// The knowledge bank as its operator sees it.
 #[derive(Debug)]
 pub(super) struct Bank {
-    pub(super) roots: Roots,
-    pub(super) zones: Zones,
-    pub(super) knowledge: Option<Arc<dyn KnowledgeBase>>,
-    pub(super) audit: Arc<dyn AuditTrail>,
-    pub(super) clock: Arc<dyn Clock>,
+    roots: Roots,
+    zones: LiveZones,
+    knowledge: Option<Arc<dyn KnowledgeBase>>,
+    audit: Arc<dyn AuditTrail>,
+    clock: Arc<dyn Clock>,
 }
 
 #[async_trait]
 impl DocumentDoor for Bank {
     async fn put(&self, by: &Uploader, path: String, bytes: Bytes) -> Result<Stored, NotStored> {
-        let (roots, zones, requested) = (self.roots.clone(), self.zones.clone(), path.clone());
-        let opened = tokio::task::spawn_blocking(move || judge(&roots, &zones, &requested));
-        let opened = opened.await.map_err(|error| broke(&error))?;
-        self.record(by, &path, opened.as_ref().err()).await?;
-        let (place, real) = opened?;
+        let (place, real) = self.open_place(by, &path, Act::Upload).await?;
         let size = bytes.len() as u64;
         let written = tokio::task::spawn_blocking(move || place.write_atomic(&bytes)).await;
-        let written = written
-            .map_err(|error| broke(&error))?
-            .map_err(|error| NotStored::Failed(error.to_string()))?;
+        let written = written.map_err(|error| broke(&error))?.map_err(failed)?;
         if let Some(knowledge) = &self.knowledge {
             knowledge.written(&real);
         }
@@ -55,27 +66,56 @@ impl DocumentDoor for Bank {
             is_replaced: !written.is_new,
         })
     }
+
+    async fn remove(&self, by: &Uploader, path: String) -> Result<(), NotStored> {
+        let (place, real) = self.open_place(by, &path, Act::Removal).await?;
+        let removed = tokio::task::spawn_blocking(move || place.remove_file()).await;
+        removed.map_err(|error| broke(&error))?.map_err(failed)?;
+        if let Some(knowledge) = &self.knowledge {
+            knowledge.written(&real);
+            if !knowledge.settled(FOLLOW_WAIT).await {
+                tracing::info!("a document was removed; the index follows as soon as it can");
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Bank {
     /// Opens the folder.
     pub(super) fn open(
         settings: &Settings,
+        zones: LiveZones,
         knowledge: Option<Arc<dyn KnowledgeBase>>,
         audit: &Arc<dyn AuditTrail>,
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, Error> {
         Ok(Self {
             roots: Roots::open(std::slice::from_ref(&settings.config.tools.knowledge_bank)).map_err(part)?,
-            zones: zones(settings),
+            zones,
             knowledge,
             audit: Arc::clone(audit),
             clock: Arc::clone(clock),
         })
     }
 
-    /// Records an upload before it is done, or the refusal.
-    async fn record(&self, by: &Uploader, path: &str, refusal: Option<&NotStored>) -> Result<(), NotStored> {
+    /// The place of a document and its real path, once floors and zones have let it through and that is recorded.
+    async fn open_place(&self, by: &Uploader, path: &str, act: Act) -> Result<(Place, PathBuf), NotStored> {
+        let (roots, zones, requested) = (self.roots.clone(), self.zones.now(), path.to_owned());
+        let opened = tokio::task::spawn_blocking(move || judge(&roots, &zones, &requested, act));
+        let opened = opened.await.map_err(|error| broke(&error))?;
+        self.record(by, path, act, opened.as_ref().err()).await?;
+        opened
+    }
+
+    /// Records what is about to be done, or the refusal.
+    async fn record(
+        &self,
+        by: &Uploader,
+        path: &str,
+        act: Act,
+        refusal: Option<&NotStored>,
+    ) -> Result<(), NotStored> {
         let (decision, code) = match refusal {
             None => (AuditDecision::Allowed, "admin"),
             Some(NotStored::Malformed(_)) => (AuditDecision::Denied, "malformed"),
@@ -93,10 +133,10 @@ impl Bank {
             key_id: by.caller.key_id.clone(),
             user: by.caller.user.clone(),
             origin: Some(Origin::Http),
-            tool: TOOL.to_owned(),
+            tool: act.name().to_owned(),
             mode: by.caller.mode_ceiling,
             decision,
-            layer: "upload".to_owned(),
+            layer: act.name().to_owned(),
             code: code.to_owned(),
             detail: path.chars().take(1024).flat_map(char::escape_debug).collect(),
             approval_id: None,
@@ -108,7 +148,7 @@ impl Bank {
 }
 
 /// Opens the place that a path leads to, and asks floors and zones about the opened thing. Blocks.
-fn judge(roots: &Roots, zones: &Zones, requested: &str) -> Result<(Place, PathBuf), NotStored> {
+fn judge(roots: &Roots, zones: &Zones, requested: &str, act: Act) -> Result<(Place, PathBuf), NotStored> {
     let opened = roots.resolve(requested);
     let fact = PathFact {
         argument: "path".to_owned(),
@@ -128,6 +168,9 @@ fn judge(roots: &Roots, zones: &Zones, requested: &str) -> Result<(Place, PathBu
         PathFault::Outside => NotStored::Refused("the path leads out of the knowledge bank".to_owned()),
         PathFault::Unreadable(why) => NotStored::Failed(format!("the path cannot be used: {why}")),
     })?;
+    if act == Act::Removal {
+        may_go(&place, requested)?;
+    }
     let real = place.resolved().real.clone();
     match zones.judge(Access::Write, &real) {
         ZoneVerdict::Blocked | ZoneVerdict::Outside => Err(NotStored::Refused(
@@ -136,6 +179,33 @@ fn judge(roots: &Roots, zones: &Zones, requested: &str) -> Result<(Place, PathBu
         )),
         // Where the model would have to ask a person, a person is asking.
         ZoneVerdict::NoPrompt | ZoneVerdict::Inside | ZoneVerdict::Ask(_) => Ok((place, real)),
+    }
+}
+
+/// Only a document is removed, by its own name.
+fn may_go(place: &Place, requested: &str) -> Result<(), NotStored> {
+    let resolved = place.resolved();
+    match resolved.kind {
+        PathKind::Missing => Err(NotStored::Missing(requested.to_owned())),
+        PathKind::File if resolved.is_link => Err(NotStored::Refused(
+            "a link leads to this document; remove it by its own name".to_owned(),
+        )),
+        PathKind::File => Ok(()),
+        PathKind::Folder | PathKind::Special => Err(NotStored::Malformed(
+            "there is no document of this name, but something else, which only its owner removes".to_owned(),
+        )),
+    }
+}
+
+fn failed(error: FileError) -> NotStored {
+    match error {
+        FileError::NotFound(name) => NotStored::Missing(name),
+        FileError::NotAFile(_) | FileError::NotAFolder(_) => NotStored::Malformed(error.to_string()),
+        FileError::TooLarge { .. }
+        | FileError::NotText(_)
+        | FileError::Changed(_)
+        | FileError::Denied(_)
+        | FileError::Io { .. } => NotStored::Failed(error.to_string()),
     }
 }
 

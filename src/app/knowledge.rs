@@ -1,5 +1,7 @@
 //! The knowledge base: settings → embedder, index, ingest, and the base over them.
 
+mod shown;
+
 use std::{
     num::NonZeroU64,
     path::{Path, PathBuf},
@@ -11,10 +13,9 @@ use tidegate_core::{
     clock::{Clock, Entropy},
     embedding::Fusion,
     knowledge::Authority,
-    port::{ChunkStore, Embedder},
+    port::{ChunkStore, Embedder, KnowledgeBase, KnowledgeError},
     secret::Secret,
 };
-use tidegate_gate::{Access, ZoneVerdict, Zones, floors};
 use tidegate_kb::{
     authority::Table,
     base::{self, Base, Intake, NoIntake},
@@ -25,7 +26,8 @@ use tidegate_kb::{
 };
 use tidegate_store::Store;
 
-use super::{Error, part, zones::zones};
+use self::shown::{Shown, is_open};
+use super::{Error, live_zones::LiveZones, part, zones::real};
 use crate::config::Settings;
 
 /// How documents are indexed and searched. `[kb]` in `tidegate.toml`.
@@ -142,16 +144,16 @@ impl Options {
         }
     }
 
-    fn parse(&self) -> parse::Options {
+    fn parse(&self, concurrency: usize) -> parse::Options {
         let default = parse::Options::default();
         parse::Options {
+            concurrency,
             memory_bytes: self.parse_memory_mb.get().saturating_mul(1 << 20),
             timeout_ms: self.parse_timeout_ms,
             limits: parse::Limits {
                 file_bytes_max: usize::try_from(self.file_bytes_max).unwrap_or(usize::MAX),
                 ..default.limits
             },
-            ..default
         }
     }
 
@@ -268,7 +270,8 @@ impl Default for EmbeddingOptions {
 }
 
 impl EmbeddingOptions {
-    fn embed(&self, home: &Path) -> embed::Options {
+    /// The same for the crate that makes vectors.
+    pub(crate) fn embed(&self, home: &Path) -> embed::Options {
         embed::Options {
             provider: match self.provider {
                 ProviderName::Builtin => Provider::Builtin,
@@ -298,10 +301,13 @@ impl EmbeddingOptions {
 /// The knowledge base and what keeps it up to date.
 #[derive(Debug)]
 pub struct Knowledge {
-    /// Answers questions.
-    pub base: Arc<Base>,
+    /// Answers questions, with what may be read under the policy in force.
+    pub base: Arc<dyn KnowledgeBase>,
     /// Reads the folder; absent where nothing is to be read.
     pub ingest: Option<Ingest>,
+    /// By which zones both go.
+    pub(super) zones: LiveZones,
+    index: Arc<Base>,
     /// The work of reading, until somebody does it.
     task: Mutex<Option<Task>>,
 }
@@ -310,6 +316,11 @@ impl Knowledge {
     /// The work of reading, once: whoever asks first does it.
     pub fn start(&self) -> Option<Task> {
         self.task.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Reads the vectors into memory, so that the first search need not wait for it.
+    pub async fn warm(&self) -> Result<(), KnowledgeError> {
+        self.index.warm().await
     }
 }
 
@@ -325,6 +336,19 @@ pub async fn embedder(
         .map_err(|fault| Error::Part(format!("embeddings: {fault}")))
 }
 
+/// The configured embedder, and after it the one that is part of the program: where its vectors are the ones that are
+/// complete, they serve until those of the configured one are.
+fn embedders(configured: Option<&Arc<dyn Embedder>>) -> Result<Vec<Arc<dyn Embedder>>, Error> {
+    let Some(configured) = configured else {
+        return Ok(Vec::new());
+    };
+    let mut embedders = vec![Arc::clone(configured)];
+    if configured.model().id != embed::builtin::MODEL {
+        embedders.push(Arc::new(embed::Builtin::load().map_err(part)?));
+    }
+    Ok(embedders)
+}
+
 /// Opens the knowledge base; `None` where it is switched off. With `is_reading` the folder is read as well, once the
 /// task runs.
 pub fn open(
@@ -338,20 +362,22 @@ pub fn open(
     if !options.enabled {
         return Ok(None);
     }
+    let zones = LiveZones::of(settings);
     let chunks = Arc::clone(store) as Arc<dyn ChunkStore>;
     let (ingest, task) = if is_reading {
         let program = std::env::current_exe().map_err(part)?;
+        let ingest_options = options.ingest(&config.tools.knowledge_bank, &config.embeddings);
         let (ingest, task) = Ingest::new(ingest::Parts {
             store: Arc::clone(&chunks),
             embedder: match embedder {
                 Some(embedder) => Arc::clone(embedder),
                 None => Arc::new(WordsOnly::open().map_err(part)?),
             },
-            parser: parse::Worker::new(program, options.parse()),
+            parser: parse::Worker::new(program, options.parse(ingest_options.workers())),
             authority: options.authority()?,
-            may_read: readable(zones(settings)),
+            may_read: readable(zones.clone()),
             clock: Arc::clone(clock),
-            options: options.ingest(&config.tools.knowledge_bank, &config.embeddings),
+            options: ingest_options,
         })
         .map_err(|fault| Error::Part(format!("kb.ignore: {fault}")))?;
         (Some(ingest), Some(task))
@@ -363,26 +389,27 @@ pub fn open(
         None => Arc::new(NoIntake),
     };
     let index = Arc::new(Embedded::new(Arc::clone(&chunks)));
-    let embedders = embedder.into_iter().map(Arc::clone).collect();
-    let base = Base::new(chunks, index, embedders, intake, options.base());
+    let embedders = embedders(embedder)?;
+    let index = Arc::new(Base::new(chunks, index, embedders, intake, options.base()));
+    let base = Shown {
+        inner: Arc::clone(&index) as _,
+        zones: zones.clone(),
+        bank: real(&config.tools.knowledge_bank),
+    };
     Ok(Some(Knowledge {
         base: Arc::new(base),
         ingest,
+        zones,
+        index,
         task: Mutex::new(task),
     }))
 }
 
-/// What the index may hold: only what every caller may read without being asked, since whoever searches sees it. Of a
-/// folder it is asked whether anything in it may be there.
-fn readable(zones: Zones) -> MayRead {
+/// What the index may hold: only what every caller may read without being asked, since whoever searches sees it. A folder
+/// that may not be read as such is entered all the same: something in it may be open.
+fn readable(zones: LiveZones) -> MayRead {
     MayRead::new(move |real: &Path| {
-        if zones.is_blocked(real) || floors::check_reading(real, &zones).is_some() {
-            return false;
-        }
-        match zones.judge(Access::Read, real) {
-            ZoneVerdict::NoPrompt | ZoneVerdict::Inside => true,
-            ZoneVerdict::Ask(_) | ZoneVerdict::Outside => real.is_dir(),
-            ZoneVerdict::Blocked => false,
-        }
+        let zones = zones.now();
+        is_open(real, &zones) || (shown::may_enter(real, &zones) && real.is_dir())
     })
 }

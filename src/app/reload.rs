@@ -18,11 +18,17 @@ use tidegate_core::{
     tool::{ToolCall, ToolResult, ToolSpec},
 };
 use tidegate_engine::Engine;
-use tidegate_gate::{Authorized, Facts, PermissionGate, ToolBox, ToolContext, guards::secrets::Redactor};
+use tidegate_gate::{
+    Authorized, Facts, PermissionGate, ToolBox, ToolContext, Zones, guards::secrets::Redactor,
+};
+use tidegate_kb::ingest::Ingest;
 use tidegate_tools::Tools;
 
 use super::{
-    Error, Purpose, part, policy,
+    Error, Purpose,
+    knowledge::Knowledge,
+    live_zones::LiveZones,
+    part, policy,
     surroundings::{self, surroundings},
     zones::zones,
 };
@@ -65,12 +71,38 @@ impl ToolBox for Live {
     }
 }
 
+/// What goes by the zones outside of any call.
+#[derive(Debug)]
+pub(super) struct Following {
+    pub(super) zones: LiveZones,
+    /// The reader of the knowledge bank, which looks at everything again under new zones.
+    ingest: Option<Ingest>,
+}
+
+impl Following {
+    /// The zones that the knowledge base goes by, where there is one.
+    pub(super) fn of(settings: &Settings, knowledge: Option<&Knowledge>) -> Self {
+        Self {
+            zones: knowledge.map_or_else(|| LiveZones::of(settings), |knowledge| knowledge.zones.clone()),
+            ingest: knowledge.and_then(|knowledge| knowledge.ingest.clone()),
+        }
+    }
+
+    fn set(&self, zones: Zones) {
+        self.zones.set(zones);
+        if let Some(ingest) = &self.ingest {
+            ingest.rescan();
+        }
+    }
+}
+
 /// What a new policy is put into.
 #[derive(Debug)]
 pub(super) struct Reload {
     pub(super) tools: Arc<Live>,
     pub(super) gate: Arc<PermissionGate>,
     redactor: Arc<Redactor>,
+    following: Following,
     /// This binary, which confines programs.
     program: PathBuf,
     /// Whether the newest policy could not be used.
@@ -79,12 +111,18 @@ pub(super) struct Reload {
 
 impl Reload {
     /// The policy of these settings, with the tools that were opened under it.
-    pub(super) fn new(settings: &Settings, tools: Tools, redactor: Arc<Redactor>) -> Result<Self, Error> {
+    pub(super) fn new(
+        settings: &Settings,
+        tools: Tools,
+        redactor: Arc<Redactor>,
+        following: Following,
+    ) -> Result<Self, Error> {
         let policy = policy::policy(settings, tools.network(), tools.zones());
         Ok(Self {
             tools: Arc::new(Live::new(tools)),
             gate: Arc::new(PermissionGate::new(policy)),
             redactor,
+            following,
             program: std::env::current_exe().map_err(part)?,
             is_stale: Arc::default(),
         })
@@ -130,12 +168,14 @@ impl Reload {
             self.program.clone(),
             knowledge,
         )?;
-        let tools = self.tools.now().under(zones(&settings), outside).map_err(part)?;
+        let zones = zones(&settings);
+        let tools = self.tools.now().under(zones.clone(), outside).map_err(part)?;
         let policy = policy::policy(&settings, tools.network(), tools.zones());
         engine.set_surroundings(surroundings(&settings, &tools, Purpose::Serve).await);
         surroundings::warn_of_settings(&settings);
         self.tools.set(tools);
         self.gate.set_policy(policy);
+        self.following.set(zones);
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub mod embed;
 pub mod kb;
 pub mod triage;
 
@@ -60,6 +61,9 @@ pub enum Command {
     /// Index, search and look at the documents of the knowledge bank; works while the server runs
     #[command(subcommand)]
     Kb(kb::Kb),
+    /// Fetch an embedding model, or try the one that is configured
+    #[command(subcommand)]
+    Embed(embed::Embed),
     /// See what the routing gate decided, and find the threshold of its second tier
     #[command(subcommand)]
     Triage(triage::Triage),

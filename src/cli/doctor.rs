@@ -1,6 +1,8 @@
 //! `tidegate doctor`: looks at everything the daemon needs, and says how to fix each line that fails. It changes
 //! nothing: what is missing stays missing, and a database is neither made nor migrated.
 
+mod knowledge;
+
 use std::{
     io::ErrorKind,
     net::{SocketAddr, TcpListener},
@@ -10,7 +12,7 @@ use std::{
 };
 
 use serde::Serialize;
-use tidegate_core::port::{ChatModel, FileFault, OperatorFiles};
+use tidegate_core::port::{ChatModel, FileFault, KnowledgeBase, OperatorFiles};
 use tidegate_engine::prompt::Composer;
 use tidegate_io::{
     http::{self, OperatorClient},
@@ -121,8 +123,9 @@ async fn examine(place: &Place<'_>) -> Vec<Line> {
     ] {
         lines.push(own_folder(name, path, setting));
     }
-    database(&settings, &mut lines).await;
+    let has_database = database(&settings, &mut lines).await;
     files(&settings, &mut lines);
+    lines.extend(knowledge::lines(&settings, has_database).await);
     lines.extend(tools(&settings).await);
     lines.push(model(&settings, place).await);
     lines.push(port(settings.bind).await);
@@ -189,14 +192,15 @@ fn nearest_existing(path: &Path) -> &Path {
     path.ancestors().find(exists).unwrap_or(path)
 }
 
-async fn database(settings: &Settings, lines: &mut Vec<Line>) {
+/// Whether there is one that could be opened as it is.
+async fn database(settings: &Settings, lines: &mut Vec<Line>) -> bool {
     let path = &settings.config.store.path;
     let check = match tidegate_store::inspect(path).await {
         Ok(check) => check,
         Err(error) => {
             let fix = "mend what is named, restore a backup of the data folder, or set `data_dir`";
             lines.push(Line::failed("database", error.to_string(), fix));
-            return;
+            return false;
         }
     };
     lines.push(match &check {
@@ -206,7 +210,8 @@ async fn database(settings: &Settings, lines: &mut Vec<Line>) {
             format!("{}, which the first start makes", path.display()),
         ),
     });
-    lines.push(if check.is_some_and(|check| check.has_keys) {
+    let has_keys = check.as_ref().is_some_and(|check| check.has_keys);
+    lines.push(if has_keys {
         Line::ok("keys", "there are keys")
     } else {
         Line::warning(
@@ -215,6 +220,9 @@ async fn database(settings: &Settings, lines: &mut Vec<Line>) {
             "`tidegate serve` makes and shows the first one; or `tidegate keys create --name NAME`",
         )
     });
+    check.is_some_and(|check| {
+        check.schema_version == check.known_version && check.faults.is_empty() && check.write_fault.is_none()
+    })
 }
 
 fn judge(check: &tidegate_store::Inspection) -> Line {
@@ -315,7 +323,9 @@ async fn tools(settings: &Settings) -> Vec<Line> {
     let mut settings = settings.clone();
     let bank = &mut settings.config.tools.knowledge_bank;
     *bank = nearest_existing(bank).to_owned();
-    match app::open_tools(&settings, &[], None) {
+    let is_on = settings.config.kb.enabled;
+    let base = is_on.then(|| Arc::new(knowledge::Unopened) as Arc<dyn KnowledgeBase>);
+    match app::open_tools(&settings, &[], base) {
         Ok(tools) => {
             let count = tidegate_gate::ToolBox::specs(&tools).len();
             let mut lines = vec![Line::ok("tools", config::count(count, "tool"))];

@@ -60,7 +60,7 @@ async fn on_store(
         let text = "the knowledge base is switched off (`kb.enabled`)";
         return Err(Error::Refused(text.to_owned()));
     };
-    let base: &dyn KnowledgeBase = &*knowledge.base;
+    let base = &*knowledge.base;
     match command {
         Kb::Index(output) => {
             index(&knowledge, lifecycle).await?;

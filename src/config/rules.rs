@@ -1,6 +1,8 @@
 //! What each setting allows by itself and the whole does not: texts with a form, and settings that contradict
 //! each other.
 
+mod documents;
+
 use axum::http::{HeaderName, Uri};
 
 use super::{Config, settings::Problems, tree::join};
@@ -11,6 +13,7 @@ const BODY_SHARE: usize = 8;
 /// Looks at texts that must have a form, and for contradictions.
 pub(super) fn check(config: &Config, problems: &mut Problems<'_>) {
     forms(config, problems);
+    documents::check(config, problems);
     contradictions(config, problems);
 }
 

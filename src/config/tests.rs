@@ -38,6 +38,10 @@ fn entries() -> Vec<(&'static str, Value)> {
             "hooks[]",
             serde_json::to_value(crate::hooks::Options::default()).unwrap(),
         ),
+        (
+            "kb.authority[]",
+            serde_json::to_value(crate::app::knowledge::AuthorityRow::default()).unwrap(),
+        ),
         ("models.providers.*", provider),
         ("models.aliases.*", serde_json::to_value(alias).unwrap()),
         (
@@ -93,6 +97,39 @@ fn every_default_and_example_is_of_its_kind() {
         }
         assert!(setting.doc.ends_with('.'), "{}", setting.key);
     }
+}
+
+/// Settings whose default says less than a value somebody may type.
+const TELLING: &[&str] = &["home", "data_dir", "time_zone", "kb.ignore", "logs.console"];
+
+#[test]
+fn an_example_is_the_default_where_there_is_one() {
+    let defaults = serde_json::to_value(Config::default()).unwrap();
+    let mut differ = Vec::new();
+    for setting in SETTINGS {
+        let mut parts = setting.key.split('.');
+        let default = parts.try_fold(&defaults, |value, part| value.get(part));
+        let Some(default) = default.filter(|value| !value.is_null()) else {
+            continue;
+        };
+        // Nothing, or no bound: the example shows what a bound looks like.
+        let is_none = default.as_array().is_some_and(Vec::is_empty)
+            || default == ""
+            || default.as_f64().is_some_and(|number| number.abs() < f64::EPSILON);
+        if is_none || setting.kind == Kind::Tables || TELLING.contains(&setting.key) {
+            continue;
+        }
+        let mut tree = Tree::parse(&setting.example_line());
+        let example = tree.values.remove(setting.name()).unwrap();
+        let is_same = match (example.as_f64(), default.as_f64()) {
+            (Some(example), Some(default)) => example.total_cmp(&default).is_eq(),
+            _ => example == *default,
+        };
+        if !is_same {
+            differ.push(format!("{}: example {example}, default {default}", setting.key));
+        }
+    }
+    assert!(differ.is_empty(), "{differ:#?}");
 }
 
 #[test]

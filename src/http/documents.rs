@@ -37,9 +37,12 @@ pub enum NotStored {
 pub trait DocumentDoor: Send + Sync + std::fmt::Debug {
     /// Stores a whole document in one step: the old one stays until the new one is complete.
     async fn put(&self, by: &Uploader, path: String, bytes: Bytes) -> Result<Stored, NotStored>;
+
+    /// Takes a document out of the folder; the index follows.
+    async fn remove(&self, by: &Uploader, path: String) -> Result<(), NotStored>;
 }
 
-/// Who stores it.
+/// Who stores or removes it.
 #[derive(Debug, Clone)]
 pub struct Uploader {
     /// Whose key.

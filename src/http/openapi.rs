@@ -25,7 +25,7 @@ use super::{
         description = "A self-hosted agent server that speaks the OpenAI API. Every route also answers without \
                        `/v1`, and every error has the same envelope."
     ),
-    paths(models::show, knowledge::put),
+    paths(models::show, knowledge::put, knowledge::remove),
     components(schemas(
         ChatCompletionChunk,
         Envelope,

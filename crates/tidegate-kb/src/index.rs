@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use tidegate_core::{error::StoreError, knowledge::Filter, port::ChunkKey};
+use tidegate_core::{error::StoreError, knowledge::Filter, port::{ChunkKey, VectorPage}};
 
 /// Why the vectors cannot be asked. Words still can.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -61,6 +61,20 @@ pub trait VectorIndex: Send + Sync + std::fmt::Debug {
 
     /// What is wrong with it just now, in a sentence.
     fn problem(&self) -> Option<String>;
+}
+
+/// The vectors of a page by their keys.
+pub(crate) fn rows(page: &VectorPage) -> HashMap<ChunkKey, Vec<f32>> {
+    let Some(dimensions) = page
+        .values
+        .len()
+        .checked_div(page.keys.len())
+        .filter(|found| *found > 0)
+    else {
+        return HashMap::new();
+    };
+    let rows = page.values.chunks_exact(dimensions).map(<[f32]>::to_vec);
+    page.keys.iter().copied().zip(rows).collect()
 }
 
 /// The cosine of two vectors of length 1, held in its range against rounding.

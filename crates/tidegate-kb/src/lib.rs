@@ -6,6 +6,7 @@
 
 pub mod authority;
 pub mod base;
+pub mod chroma;
 pub mod chunk;
 pub mod embed;
 mod explain;

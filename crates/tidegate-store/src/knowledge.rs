@@ -142,6 +142,10 @@ impl ChunkStore for Store {
         self.keep_vectors(model, vectors).await
     }
 
+    async fn identity(&self) -> Result<String, StoreError> {
+        self.read("reading which database this is", read::identity).await
+    }
+
     async fn version(&self) -> Result<u64, StoreError> {
         self.kb_version().await
     }

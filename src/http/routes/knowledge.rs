@@ -23,8 +23,8 @@ use crate::http::{
     },
     stamp::Stamp,
     wire::knowledge::{
-        DocumentList, DocumentPage, Explanation, ListDocuments, SearchBody, SearchList, StatusBody,
-        StoredBody,
+        DocumentList, DocumentPage, Explanation, ListDocuments, RemovedBody, SearchBody, SearchList,
+        StatusBody, StoredBody,
     },
 };
 
@@ -121,6 +121,34 @@ pub(in crate::http) async fn put(
         StatusCode::CREATED
     };
     Ok((status, Json(StoredBody::from(stored))).into_response())
+}
+
+/// Delete a document
+///
+/// The file is removed from the knowledge bank, and the index follows. What the gate's floors refuse is refused here as
+/// well.
+#[utoipa::path(delete, path = "/v1/admin/kb/documents/{path}", tag = "knowledge",
+    params(("path" = String, Path, description = "where, inside the knowledge bank")),
+    responses((status = 200, body = RemovedBody)))]
+pub(in crate::http) async fn remove(
+    State(app): State<AppState>,
+    identity: Identity,
+    Stamp(request_id): Stamp,
+    PathText(path): PathText,
+) -> Result<Json<RemovedBody>, ApiError> {
+    base(&app)?;
+    let by = Uploader {
+        caller: identity.caller.clone(),
+        request_id,
+    };
+    let removed = app.parts.documents.remove(&by, path.clone()).await;
+    removed.map_err(refusal)?;
+    info!(by = %identity.caller.key_id, "a document was removed");
+    Ok(Json(RemovedBody {
+        object: "document.deleted",
+        path,
+        deleted: true,
+    }))
 }
 
 /// The bytes of a document, whatever they are.

@@ -363,4 +363,8 @@ impl DocumentDoor for NoDocuments {
     async fn put(&self, _by: &Uploader, path: String, _bytes: Bytes) -> Result<Stored, NotStored> {
         Err(NotStored::Missing(path))
     }
+
+    async fn remove(&self, _by: &Uploader, path: String) -> Result<(), NotStored> {
+        Err(NotStored::Missing(path))
+    }
 }

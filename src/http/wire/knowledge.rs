@@ -170,6 +170,16 @@ impl From<Stored> for StoredBody {
     }
 }
 
+/// Says that a document is gone.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::http) struct RemovedBody {
+    /// `document.deleted`.
+    pub(in crate::http) object: &'static str,
+    /// Its path inside the knowledge bank.
+    pub(in crate::http) path: String,
+    pub(in crate::http) deleted: bool,
+}
+
 /// A search.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

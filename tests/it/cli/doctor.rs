@@ -33,6 +33,8 @@ async fn all_is_well_beside_a_running_daemon() {
         "database",
         "keys",
         "instructions",
+        "embedder",
+        "knowledge base",
         "tools",
         "model",
         "port",

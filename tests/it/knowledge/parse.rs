@@ -15,7 +15,7 @@ fn program() -> PathBuf {
     PathBuf::from(env!("CARGO_BIN_EXE_tidegate"))
 }
 
-fn fixture(name: &str) -> Vec<u8> {
+pub(super) fn fixture(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/knowledge");
     fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }

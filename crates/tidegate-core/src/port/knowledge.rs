@@ -1,3 +1,5 @@
+//! The knowledge base's two ports: the one that answers questions, and the one that keeps documents, chunks and vectors.
+
 use std::{path::Path, time::Duration};
 
 use async_trait::async_trait;
@@ -220,6 +222,9 @@ pub trait ChunkStore: Send + Sync + std::fmt::Debug {
         model: &str,
         vectors: Vec<(ChunkKey, Option<Vec<f32>>)>,
     ) -> Result<ChunkChanges, StoreError>;
+
+    /// Which store this is, as long as it lives: an index that is kept elsewhere knows by it whose vectors it holds.
+    async fn identity(&self) -> Result<String, StoreError>;
 
     /// The state of the store, which grows with each write that changes chunks or vectors, by whichever process.
     /// Cheap enough to ask before every search.

@@ -228,6 +228,11 @@ impl Place {
         write::write_atomic(self, bytes)
     }
 
+    /// Removes the file, if it is still the one that was judged. Other names of the same file stay.
+    pub fn remove_file(&self) -> Result<(), FileError> {
+        write::remove_file(self)
+    }
+
     /// The file of the handle, opened for reading; `INVAL` where it is no regular file.
     pub(super) fn open(&self) -> Result<File, Errno> {
         match &self.spot {

@@ -1,4 +1,4 @@
-//! Writing by renaming.
+//! Writing by renaming, and removing.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -69,6 +69,28 @@ pub(super) fn write_atomic(place: &Place, bytes: &[u8]) -> Result<Written, FileE
     Ok(Written {
         is_new: old.is_none(),
     })
+}
+
+pub(super) fn remove_file(place: &Place) -> Result<(), FileError> {
+    let name = place.requested_name();
+    let Spot::There(handle) = place.spot() else {
+        return Err(FileError::NotFound(name));
+    };
+    let last = place.resolved().real.file_name();
+    let (PathKind::File, Some(last)) = (place.resolved().kind, last) else {
+        return Err(FileError::NotAFile(name));
+    };
+    let folder = place.open_parent()?;
+    let from_os = |problem: Errno| FileError::from_os(&name, problem);
+    let judged = fstat(handle).map_err(from_os)?;
+    let now = statat(&folder, last, AtFlags::SYMLINK_NOFOLLOW).map_err(from_os)?;
+    let is_same = (now.st_dev, now.st_ino) == (judged.st_dev, judged.st_ino);
+    if !is_same || real_path(&folder).ok().as_deref() != place.real_parent() {
+        return Err(FileError::Changed(name));
+    }
+    unlinkat(&folder, last, AtFlags::empty()).map_err(from_os)?;
+    // The name is gone on disk only when its folder is written.
+    reopen_folder(&folder).and_then(fsync).map_err(from_os)
 }
 
 /// Makes every missing folder, handle by handle, and gives the innermost with the name that is left.

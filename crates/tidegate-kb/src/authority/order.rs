@@ -1,3 +1,5 @@
+//! The order of an answer: who may move above whom because of where it comes from, and by how much.
+
 use std::collections::HashMap;
 
 use tidegate_core::{knowledge::Authority, port::ChunkKey};

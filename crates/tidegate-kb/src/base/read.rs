@@ -1,3 +1,5 @@
+//! Reading a document from its chunks, in parts.
+
 use tidegate_core::{
     knowledge::{Document, DocumentPart, DocumentText, ReadFrom},
     port::{ChunkStore, KnowledgeError, StoredChunk},

@@ -1,3 +1,5 @@
+//! One search: both legs, fusion, the floor, the order. Reading order: `Base::find`.
+
 use std::collections::HashMap;
 
 use tidegate_core::{

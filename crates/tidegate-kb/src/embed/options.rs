@@ -96,12 +96,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// What is wrong with the numbers.
-    fn check(&self) -> Result<(), Error> {
+    /// The numbers that are out of their bounds, by name, each with what is wrong.
+    pub fn faults(&self) -> Vec<(&'static str, String)> {
         let tokens_max = self.tokens_max.unwrap_or(16);
         let dimensions = self.dimensions.unwrap_or(1);
         let number = |value: usize| u64::try_from(value).unwrap_or(u64::MAX);
-        for (name, value, least, most) in [
+        let bounds = [
             ("query_timeout_ms", self.query_timeout_ms, 100, 60_000),
             ("document_timeout_ms", self.document_timeout_ms, 1_000, 600_000),
             ("concurrency_max", number(self.concurrency_max), 1, 64),
@@ -110,15 +110,19 @@ impl Options {
             ("rest_s", self.rest_s, 1, 3_600),
             ("tokens_max", number(tokens_max), 16, 8_192),
             ("dimensions", number(dimensions), 1, 8_192),
-        ] {
-            if !(least..=most).contains(&value) {
-                return Err(Error::Setting {
-                    name,
-                    problem: format!("{value} is not within {least} to {most}"),
-                });
-            }
+        ];
+        bounds
+            .into_iter()
+            .filter(|(_, value, least, most)| !(least..=most).contains(&value))
+            .map(|(name, value, least, most)| (name, format!("{value} is not within {least} to {most}")))
+            .collect()
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        match self.faults().into_iter().next() {
+            Some((name, problem)) => Err(Error::Setting { name, problem }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn profile(&self, model: &str) -> Result<Profile, Error> {

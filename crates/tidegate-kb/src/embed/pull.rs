@@ -124,6 +124,14 @@ pub enum Error {
         /// How it differs.
         problem: String,
     },
+    /// The disk is full.
+    #[error(
+        "there is no room for {path}: make some, or set `embeddings.folder` to another disk; nothing of it was kept"
+    )]
+    Full {
+        /// Where.
+        path: String,
+    },
     /// The folder cannot be written.
     #[error("{path}: {problem}")]
     Folder {
@@ -174,6 +182,7 @@ async fn pull_files(
             problem: problem.to_string(),
         })?;
     create_private_dir(&options.folder).map_err(|problem| folder(&options.folder, problem))?;
+    sweep(&options.folder, files).await;
     let mut fetched = 0;
     for pinned in files {
         let path = options.folder.join(&pinned.name);
@@ -333,10 +342,37 @@ fn hexadecimal(digest: Sha256) -> String {
 }
 
 fn folder(path: &Path, problem: std::io::Error) -> Error {
-    Error::Folder {
-        path: path.display().to_string(),
-        problem,
+    let path = path.display().to_string();
+    if matches!(
+        problem.kind(),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+    ) {
+        return Error::Full { path };
     }
+    Error::Folder { path, problem }
+}
+
+/// Takes away what processes left that were killed while they fetched. What cannot be removed is in nobody's way.
+async fn sweep(folder: &Path, files: &[Pinned]) {
+    let Ok(mut entries) = tokio::fs::read_dir(folder).await else {
+        return;
+    };
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        let name = entry.file_name();
+        let is_left = name.to_str().and_then(writer).is_some_and(|(file, process)| {
+            let is_ours = files.iter().any(|pinned| pinned.name == file);
+            is_ours && !Path::new("/proc").join(process.to_string()).exists()
+        });
+        if is_left {
+            drop(tokio::fs::remove_file(entry.path()).await);
+        }
+    }
+}
+
+/// The file that a temporary name stands for, and the process that writes it.
+fn writer(name: &str) -> Option<(&str, u32)> {
+    let (file, process) = name.strip_suffix(".part")?.rsplit_once('.')?;
+    Some((file, process.parse().ok()?))
 }
 
 /// A file that goes away unless it is moved to its place.

@@ -100,6 +100,10 @@ impl Shared {
     }
 
     async fn try_index(&self, roots: Roots, job: &Job, moves: &Moves) -> Result<Outcome, StoreError> {
+        // It may have been shut while it waited.
+        if !self.may_enter(&job.node.path) {
+            return Ok(Outcome::Gone);
+        }
         let (path, bytes_max) = (job.node.path.clone(), self.options.file_bytes_max);
         let reading = tokio::task::spawn_blocking(move || {
             let whole = roots.read_whole(&path, bytes_max)?;

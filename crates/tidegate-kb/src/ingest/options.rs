@@ -51,7 +51,7 @@ impl Default for Options {
 
 impl Options {
     /// Files that are worked on at the same time.
-    pub(super) fn workers(&self) -> usize {
+    pub fn workers(&self) -> usize {
         match self.workers_max {
             0 => std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).max(1)),
             workers => workers,

@@ -1,3 +1,5 @@
+//! The matrix over the database's vectors, kept in step with it by versions.
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -8,7 +10,7 @@ use tidegate_core::port::{ChunkKey, ChunkStore};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::{Allowed, Matrix, View};
-use crate::index::{IndexError, VectorIndex, Within, cosine};
+use crate::index::{self, IndexError, VectorIndex, Within, cosine};
 
 /// Rows that are read from the database at once.
 const PAGE_ROWS: usize = 4096;
@@ -184,17 +186,7 @@ impl VectorIndex for Embedded {
         let Some(model) = model else {
             return Ok(HashMap::new());
         };
-        let page = self.store.vectors_of(&model, keys).await?;
-        let Some(dimensions) = page
-            .values
-            .len()
-            .checked_div(page.keys.len())
-            .filter(|found| *found > 0)
-        else {
-            return Ok(HashMap::new());
-        };
-        let rows = page.values.chunks_exact(dimensions).map(<[f32]>::to_vec);
-        Ok(page.keys.iter().copied().zip(rows).collect())
+        Ok(index::rows(&self.store.vectors_of(&model, keys).await?))
     }
 
     fn place(&self) -> &'static str {

@@ -1,3 +1,5 @@
+//! The best so many of a stream of scores, in one heap.
+
 use std::{cmp::Ordering, collections::BinaryHeap};
 
 use tidegate_core::port::ChunkKey;

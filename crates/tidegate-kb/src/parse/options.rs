@@ -47,7 +47,7 @@ pub struct Options {
     /// How long reading one file may take, in milliseconds, by the clock and in processor time
     /// (`kb.parse_timeout_ms`).
     pub timeout_ms: u64,
-    /// How many files are read at the same time (`kb.parse_concurrency`).
+    /// How many files are read at the same time (`kb.workers_max`).
     pub concurrency: usize,
     /// The bounds of each file.
     pub limits: Limits,

@@ -1,3 +1,5 @@
+//! Words that a search leaves out.
+
 /// English words that hold a question together and say nothing of its matter, in alphabetical order. They are rare in
 /// texts that ask nothing, so their rarity cannot be left to judge them: "how" in a collection of abstracts is as rare as
 /// any name.

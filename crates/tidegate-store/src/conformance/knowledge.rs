@@ -1,3 +1,5 @@
+//! What every store of chunks must do, whatever database stands behind it.
+
 mod vectors;
 mod words;
 

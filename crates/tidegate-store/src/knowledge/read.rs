@@ -113,6 +113,12 @@ fn document_row(row: &Row<'_>) -> Result<Document, rusqlite::Error> {
     })
 }
 
+pub(super) fn identity(connection: &Connection) -> Result<String, rusqlite::Error> {
+    connection
+        .prepare_cached("SELECT identity FROM kb_state")?
+        .query_row([], |row| row.get(0))
+}
+
 pub(super) fn version(connection: &Connection) -> Result<u64, rusqlite::Error> {
     connection
         .prepare_cached("SELECT version FROM kb_state")?

@@ -2,13 +2,9 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// Where a model lies that cannot be part of this repository.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a test has no configuration to be told the folder by"
-)]
+/// Where a model lies that cannot be part of this repository, as the build was told.
 fn folder() -> Option<PathBuf> {
-    let folder = std::env::var_os("TIDEGATE_TEST_MINILM").map(PathBuf::from);
+    let folder = option_env!("TIDEGATE_TEST_MINILM").map(PathBuf::from);
     if folder.is_none() {
         println!("skipped: TIDEGATE_TEST_MINILM names no folder with all-MiniLM-L6-v2");
     }

@@ -166,3 +166,36 @@ fn the_table_pins_whole_models() {
         );
     }
 }
+
+#[tokio::test]
+async fn what_a_killed_process_left_is_taken_away_and_what_another_one_writes_is_not() {
+    let (url, _tasks) = server(HashMap::from([("/models/m/weights", whole(b"abc"))])).await;
+    let folder = tempfile::tempdir().unwrap();
+    let model = folder.path().join("models/m");
+    create_private_dir(&model).unwrap();
+    // No process has this number: it is above the kernel's bound (`PID_MAX_LIMIT`, 2^22).
+    let living = std::os::unix::process::parent_id();
+    for name in ["weights.4194999.part", "notes.4194999.part", "weights.part"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain([format!("weights.{living}.part")])
+    {
+        tidegate_io::files::write_private(&model.join(name), b"a").unwrap();
+    }
+    let files = [pinned("weights", b"abc")];
+    assert_eq!(fetch(&files, &url, folder.path()).await.result.unwrap(), 1);
+    let living = format!("weights.{living}.part");
+    let mut left = ["notes.4194999.part", "weights", living.as_str(), "weights.part"];
+    left.sort_unstable();
+    assert_eq!(names(folder.path()), left);
+}
+
+#[test]
+fn a_full_disk_is_told_with_a_remedy() {
+    let problem = std::io::Error::from(ErrorKind::StorageFull);
+    let text = folder(Path::new("/models/m/weights"), problem).to_string();
+    assert!(
+        text.contains("no room for /models/m/weights") && text.contains("embeddings.folder"),
+        "{text}"
+    );
+}

@@ -1,3 +1,5 @@
+//! What every store of chunks does with vectors.
+
 use tidegate_core::port::ChunkStore;
 
 use super::{Follower, MODEL, digest, document, vector_of};

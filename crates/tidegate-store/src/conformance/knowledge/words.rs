@@ -1,3 +1,5 @@
+//! What every store of chunks does with words.
+
 use tidegate_core::{knowledge::Filter, port::ChunkStore};
 
 use super::{Follower, MODEL, document, hits, terms};
