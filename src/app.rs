@@ -471,6 +471,7 @@ fn secrets(settings: &Settings, environment: &Environment) -> Result<Vec<Secret>
             provider.api_key.iter().cloned().chain(headers)
         })
         .chain(settings.config.embeddings.secret.clone())
+        .chain(settings.config.kb.chroma_secret.clone())
         .chain(environment.get("OPENAI_API_KEY").map(Secret::new))
         .chain(bootstrap_key(settings, environment)?)
         .collect())

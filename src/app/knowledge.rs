@@ -1,6 +1,7 @@
 //! The knowledge base: settings → embedder, index, ingest, and the base over them.
 
 mod shown;
+mod vectors;
 
 use std::{
     num::NonZeroU64,
@@ -19,13 +20,14 @@ use tidegate_core::{
 use tidegate_kb::{
     authority::Table,
     base::{self, Base, Intake, NoIntake},
+    chroma::{self, Chroma},
     embed::{self, Provider, WordsOnly},
     ingest::{self, Ingest, MayRead, Task},
-    matrix::Embedded,
     parse,
 };
 use tidegate_store::Store;
 
+pub use self::vectors::{PlaceName, open_chroma};
 use self::shown::{Shown, is_open};
 use super::{Error, live_zones::LiveZones, part, zones::real};
 use crate::config::Settings;
@@ -68,6 +70,21 @@ pub struct Options {
     pub authority_nudge: f64,
     /// The cosine below which a passage has nothing to do with a query. Unset: by the model.
     pub relevant_cosine_min: Option<f64>,
+    /// Where vectors are searched.
+    pub vectors: PlaceName,
+    /// Where Chroma is.
+    pub chroma_url: String,
+    /// The collection's name in Chroma.
+    pub chroma_collection: String,
+    /// The database of Chroma that the collection is in.
+    pub chroma_database: String,
+    /// The token for Chroma as it was typed: a reference mostly.
+    pub chroma_token: Option<String>,
+    /// The token itself, once it has been looked up.
+    #[serde(skip)]
+    pub chroma_secret: Option<Secret>,
+    /// How long Chroma may take for a search.
+    pub chroma_timeout_ms: u64,
 }
 
 /// A row of the table of authorities.
@@ -125,6 +142,13 @@ impl Default for Options {
             pair_cosine_min: None,
             authority_nudge: AUTHORITY_NUDGE,
             relevant_cosine_min: None,
+            vectors: PlaceName::Embedded,
+            chroma_url: chroma::URL.to_owned(),
+            chroma_collection: chroma::COLLECTION.to_owned(),
+            chroma_database: chroma::DATABASE.to_owned(),
+            chroma_token: None,
+            chroma_secret: None,
+            chroma_timeout_ms: chroma::TIMEOUT_MS,
         }
     }
 }
@@ -308,6 +332,8 @@ pub struct Knowledge {
     /// By which zones both go.
     pub(super) zones: LiveZones,
     index: Arc<Base>,
+    /// Where the vectors are searched in Chroma.
+    pub chroma: Option<Arc<Chroma>>,
     /// The work of reading, until somebody does it.
     task: Mutex<Option<Task>>,
 }
@@ -388,7 +414,7 @@ pub fn open(
         Some(ingest) => Arc::new(ingest.clone()),
         None => Arc::new(NoIntake),
     };
-    let index = Arc::new(Embedded::new(Arc::clone(&chunks)));
+    let (index, chroma) = vectors::index(options, &chunks, clock)?;
     let embedders = embedders(embedder)?;
     let index = Arc::new(Base::new(chunks, index, embedders, intake, options.base()));
     let base = Shown {
@@ -401,6 +427,7 @@ pub fn open(
         ingest,
         zones,
         index,
+        chroma,
         task: Mutex::new(task),
     }))
 }

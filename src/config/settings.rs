@@ -178,11 +178,13 @@ fn secret_files(config: &Config, environment: &Environment, home: &Path) -> Vec<
     let providers = config.models.providers.values();
     let headers = providers.flat_map(|provider| provider.headers.values());
     let embeddings = config.embeddings.api_key.iter();
+    let chroma = config.kb.chroma_token.iter();
     let typed = config
         .api_keys
         .values()
         .chain(headers)
         .chain(embeddings)
+        .chain(chroma)
         .map(String::as_str);
     let variables = env::NOT_SETTINGS.iter().filter_map(|name| environment.get(name));
     typed
@@ -196,6 +198,10 @@ fn secrets(config: &mut Config, problems: &mut Problems<'_>, environment: &Envir
     if let Some(text) = config.embeddings.api_key.take() {
         let resolved = secret::resolve(&text, environment, home);
         config.embeddings.secret = problems.take("embeddings.api_key", resolved);
+    }
+    if let Some(text) = config.kb.chroma_token.take() {
+        let resolved = secret::resolve(&text, environment, home);
+        config.kb.chroma_secret = problems.take("kb.chroma_token", resolved);
     }
     for (name, provider) in &mut config.models.providers {
         let path = tree::join("models.providers", name);

@@ -3,6 +3,7 @@
 mod answers;
 mod bad_input;
 mod crash;
+mod embed;
 mod following;
 mod parse;
 

@@ -111,13 +111,14 @@ struct Shared {
 
 impl Shared {
     /// Whether a path is looked at: nothing in it begins with a dot, no pattern leaves it out, and it may be read by
-    /// everybody, by its name in the folder and by what that leads to.
+    /// everybody, by its name in the folder and by what that leads to. What leads out of the folder is looked at as
+    /// the link that it is: it is never followed, and its owner learns why nothing of it is found.
     fn may_enter(&self, path: &str) -> bool {
         let is_wanted =
             !path.split('/').any(|name| name.starts_with('.')) && !any_matches(&self.ignored, path);
         is_wanted && {
             let real = real_path_of(&self.options.folder.join(path));
-            (self.may_read.0)(&real)
+            (self.may_read.0)(&real) || !real.starts_with(real_path_of(&self.options.folder))
         }
     }
 

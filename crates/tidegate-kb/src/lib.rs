@@ -1,8 +1,8 @@
-//! The knowledge base: parsing, chunking and retrieval of the operator's documents.
+//! The knowledge base: parsing, chunking, embedding and retrieval of the operator's documents.
 //!
-//! Empty until documents are indexed. What it will promise: a query never sees half a document, an answer
-//! names its source, and no embedder is needed for words to be found. Today the agent reads the knowledge bank
-//! with its file tools.
+//! What it promises: a query never sees half a document, an answer names its source or says that there is none, a
+//! broken or hostile file costs that file only, and no embedder is needed for words to be found. Reading order:
+//! [`ingest`] is a file's way in, [`base`] a question's way out.
 
 pub mod authority;
 pub mod base;

@@ -49,7 +49,10 @@ pub(super) async fn lines(settings: &Settings, has_database: bool) -> Vec<Line> 
         lifecycle.close().await;
         line
     } else {
-        Line::ok(BASE, "nothing is indexed yet; the next start reads the knowledge bank")
+        Line::ok(
+            BASE,
+            "nothing is indexed yet; the next start reads the knowledge bank",
+        )
     });
     lines
 }
@@ -62,7 +65,11 @@ async fn asked(embedder: Option<&dyn Embedder>) -> Line {
     let id = &embedder.model().id;
     match embedder.embed(&[PROBE], Purpose::Query).await {
         Ok(vectors) => {
-            let dimensions = vectors.into_iter().flatten().next().map_or(0, |vector| vector.len());
+            let dimensions = vectors
+                .into_iter()
+                .flatten()
+                .next()
+                .map_or(0, |vector| vector.len());
             Line::ok(EMBEDDER, format!("{id}, {dimensions} dimensions"))
         }
         Err(error) => Line::warning(
@@ -116,7 +123,11 @@ fn judge(status: &KnowledgeStatus) -> Line {
     if status.failed > 0 {
         let failed = config::count(size(status.failed), "file");
         let message = format!("{message}; {failed} could not be read");
-        return Line::warning(BASE, message, "`tidegate kb status` says why, and what would help");
+        return Line::warning(
+            BASE,
+            message,
+            "`tidegate kb status` says why, and what would help",
+        );
     }
     Line::ok(BASE, message)
 }

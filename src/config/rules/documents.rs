@@ -34,6 +34,9 @@ pub(super) fn check(config: &Config, problems: &mut Problems<'_>) {
     for (name, fault) in config.embeddings.embed(Path::new("")).faults() {
         problems.add(&format!("embeddings.{name}"), fault);
     }
+    for fault in config.kb.chroma().faults() {
+        problems.add(&format!("kb.{}", fault.name), fault.problem);
+    }
     servers(config, problems);
 }
 

@@ -2,8 +2,11 @@
 
 mod bounds;
 mod complete;
+mod embeddings;
 mod gate;
+mod kb;
 mod kept;
+mod routing;
 
 use serde_json::{Value, json};
 use tidegate_testkit::{Reply, Upstream};

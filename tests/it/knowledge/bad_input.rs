@@ -19,7 +19,8 @@ use crate::support::{Chat, Daemon, Setup, outcome};
 /// The bound on one file here.
 const FILE_BYTES_MAX: usize = 200_000;
 
-const GOOD: &str = "# Lockers\n\nEvery pupil has a locker in the basement; the caretaker keeps a second key.\n";
+const GOOD: &str =
+    "# Lockers\n\nEvery pupil has a locker in the basement; the caretaker keeps a second key.\n";
 
 #[expect(clippy::disallowed_methods, reason = "a test sets the scene with plain files")]
 fn put(daemon: &Daemon, name: &str, bytes: &[u8]) {
@@ -31,9 +32,7 @@ async fn failures(daemon: &Daemon) -> BTreeMap<String, Value> {
     let (status, list) = daemon.get("/v1/admin/kb/documents?limit=100").await;
     assert_eq!(status, 200, "{list}");
     let documents = list["data"].as_array().unwrap();
-    let failed = documents
-        .iter()
-        .filter(|document| document["status"] == "failed");
+    let failed = documents.iter().filter(|document| document["status"] == "failed");
     failed
         .map(|document| {
             (
@@ -62,7 +61,11 @@ async fn a_bad_file_costs_itself_and_says_what_would_help() {
         ("empty.md", Vec::new(), "empty"),
         ("huge.txt", vec![b'a'; FILE_BYTES_MAX + 1], "too_large"),
         ("binary.md", b"# Title\n\0\0\0\x01\x02\x03".to_vec(), "binary"),
-        ("program", b"\x7fELF\x02\x01\x01\0\0\0\0\0".to_vec(), "unsupported_format"),
+        (
+            "program",
+            b"\x7fELF\x02\x01\x01\0\0\0\0\0".to_vec(),
+            "unsupported_format",
+        ),
         ("locked.pdf", fixture("locked.pdf"), "password_protected"),
         ("locked.docx", fixture("locked.docx"), "password_protected"),
         ("scan.pdf", fixture("scan.pdf"), "scanned_pdf"),
@@ -71,10 +74,22 @@ async fn a_bad_file_costs_itself_and_says_what_would_help() {
         ("cut.pdf", b"%PDF-1.7\n1 0 obj\n<< /Type /Ca".to_vec(), "corrupt"),
         ("bomb.docx", fixture("bomb.docx"), "unpacks_too_large"),
         ("Twin.md", b"# Twin\n\nThe first of the twins.\n".to_vec(), ""),
-        ("twin.md", b"# Twin\n\nThe second of the twins.\n".to_vec(), "name_collision"),
+        (
+            "twin.md",
+            b"# Twin\n\nThe second of the twins.\n".to_vec(),
+            "name_collision",
+        ),
         ("gru\u{308}n.md", b"# Green\n\nGreen in two parts.\n".to_vec(), ""),
-        ("gr\u{fc}n.md", b"# Green\n\nGreen in one part.\n".to_vec(), "name_collision"),
-        ("latin.txt", b"Die Schl\xfcssel\xfcbergabe erfolgt im Sekretariat.\n".to_vec(), ""),
+        (
+            "gr\u{fc}n.md",
+            b"# Green\n\nGreen in one part.\n".to_vec(),
+            "name_collision",
+        ),
+        (
+            "latin.txt",
+            b"Die Schl\xfcssel\xfcbergabe erfolgt im Sekretariat.\n".to_vec(),
+            "",
+        ),
     ];
     for (name, bytes, _) in &expected {
         put(&daemon, name, bytes);
@@ -100,13 +115,20 @@ async fn a_bad_file_costs_itself_and_says_what_would_help() {
             .iter()
             .map(|(path, failure)| (path.clone(), failure["code"].as_str().unwrap()))
             .collect();
-        if codes == wanted { Ok(()) } else { Err(format!("{codes:?}")) }
+        if codes == wanted {
+            Ok(())
+        } else {
+            Err(format!("{codes:?}"))
+        }
     })
     .await;
     let listed = failures(&daemon).await;
     for (path, failure) in &listed {
         let text = |field: &str| failure[field].as_str().unwrap_or_default();
-        assert!(!text("message").is_empty() && !text("hint").is_empty(), "{path}: {failure}");
+        assert!(
+            !text("message").is_empty() && !text("hint").is_empty(),
+            "{path}: {failure}"
+        );
     }
 
     // The good one, and what only looks odd, is found all the same.
@@ -122,14 +144,22 @@ async fn a_bad_file_costs_itself_and_says_what_would_help() {
     }
     // What a link outside leads to is nowhere.
     let (_, answer) = daemon
-        .admin("POST", "/v1/admin/kb/search", json!({"query": "You are the test agent"}))
+        .admin(
+            "POST",
+            "/v1/admin/kb/search",
+            json!({"query": "You are the test agent"}),
+        )
         .await;
     assert_eq!(answer["data"], json!([]), "{answer}");
 
     let (code, text, stderr) = outcome(&daemon.run(&["kb", "status"]));
     assert_eq!(code, Some(0), "{stderr}");
     for (path, failure) in &listed {
-        for part in [path.as_str(), failure["code"].as_str().unwrap(), failure["hint"].as_str().unwrap()] {
+        for part in [
+            path.as_str(),
+            failure["code"].as_str().unwrap(),
+            failure["hint"].as_str().unwrap(),
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
@@ -160,7 +190,10 @@ fn questions() -> Vec<(String, Option<&'static str>)> {
         ("x".repeat(100_000), Some("100000 characters")),
         ("locker ".repeat(14_286), Some("characters")),
         ("the of and what is".to_owned(), None),
-        ("NEAR(locker key, 2) AND text:locker* NOT ^basement".to_owned(), None),
+        (
+            "NEAR(locker key, 2) AND text:locker* NOT ^basement".to_owned(),
+            None,
+        ),
         ("locker\" OR 1=1 --".to_owned(), None),
         ("'; DROP TABLE kb_chunks; --".to_owned(), None),
         ("locker\u{0}key\u{202e} basement".to_owned(), None),
@@ -195,11 +228,19 @@ async fn odd_questions_are_answered_or_refused_in_words() {
     }
     // Its signs are no syntax, and its words are words.
     let (_, answer) = daemon
-        .admin("POST", "/v1/admin/kb/search", json!({"query": "(locker* AND \"caretaker\") basement:^"}))
+        .admin(
+            "POST",
+            "/v1/admin/kb/search",
+            json!({"query": "(locker* AND \"caretaker\") basement:^"}),
+        )
         .await;
     assert_eq!(answer["data"][0]["document"], "lockers.md", "{answer}");
     let (status, _) = daemon
-        .admin("POST", "/v1/admin/kb/search", json!({"query": "locker", "path": "law/["}))
+        .admin(
+            "POST",
+            "/v1/admin/kb/search",
+            json!({"query": "locker", "path": "law/["}),
+        )
         .await;
     assert_eq!(status, 400);
 }
@@ -238,18 +279,37 @@ async fn the_model_is_told_what_is_wrong_with_its_question() {
             "{arguments}: {text}"
         );
     }
-    let long = told(&daemon, "search_knowledge_base", json!({"query": "x".repeat(100_000)})).await;
+    let long = told(
+        &daemon,
+        "search_knowledge_base",
+        json!({"query": "x".repeat(100_000)}),
+    )
+    .await;
     assert!(long.contains("invalid_arguments"), "{long:.400}");
     // Stop words are words; nothing is about them.
     for query in ["zebra migration across the Serengeti", "鍵はどこですか"] {
         let text = told(&daemon, "search_knowledge_base", json!({"query": query})).await;
-        assert!(text.contains("Nothing in the documents is about this"), "{query}: {text}");
-        assert!(text.contains("do not answer as if it stood there"), "{query}: {text}");
+        assert!(
+            text.contains("Nothing in the documents is about this"),
+            "{query}: {text}"
+        );
+        assert!(
+            text.contains("do not answer as if it stood there"),
+            "{query}: {text}"
+        );
     }
     for (tool, arguments, part) in [
         ("read_document", json!({"path": "gone.md"}), "gone.md"),
-        ("read_document", json!({"citation": "kb-aaaaaaaaaa"}), "search again"),
-        ("read_document", json!({"path": "lockers.md", "part": 9}), "none from"),
+        (
+            "read_document",
+            json!({"citation": "kb-aaaaaaaaaa"}),
+            "search again",
+        ),
+        (
+            "read_document",
+            json!({"path": "lockers.md", "part": 9}),
+            "none from",
+        ),
     ] {
         let text = told(&daemon, tool, arguments).await;
         assert!(text.contains("not_found") && text.contains(part), "{text}");

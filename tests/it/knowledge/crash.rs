@@ -62,7 +62,11 @@ async fn contents(daemon: &Daemon) -> BTreeMap<String, (u64, u64)> {
 async fn until(daemon: &Daemon, is_there: impl Fn(&Value) -> bool) {
     wait_until("the documents are indexed", async || {
         let (_, status) = daemon.get("/v1/admin/kb").await;
-        if is_there(&status) { Ok(()) } else { Err(status.to_string()) }
+        if is_there(&status) {
+            Ok(())
+        } else {
+            Err(status.to_string())
+        }
     })
     .await;
 }
@@ -83,7 +87,11 @@ async fn a_killed_server_goes_on_where_it_was() {
         until(&daemon, |status| status["documents"].as_u64() >= Some(*moment)).await;
         daemon.kill();
         let now = contents(&daemon).await;
-        assert!(now.len() as u64 >= *moment, "kill {kills}: {} documents", now.len());
+        assert!(
+            now.len() as u64 >= *moment,
+            "kill {kills}: {} documents",
+            now.len()
+        );
         for (path, state) in &before {
             assert_eq!(now.get(path), Some(state), "kill {kills}: {path}");
         }

@@ -74,7 +74,10 @@ async fn a_pull_without_an_address_says_which_setting_is_missing() {
     let home = Home::new("[discovery]\nollama = false\n");
     let (code, stdout, stderr) = home.run(&["embed", "pull"]);
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    assert!(stderr.contains("embeddings.pull_url") && stderr.contains("--from"), "{stderr}");
+    assert!(
+        stderr.contains("embeddings.pull_url") && stderr.contains("--from"),
+        "{stderr}"
+    );
     for (address, words) in [("ftp://127.0.0.1/m", "is not HTTP"), ("127.0.0.1", "no address")] {
         let (code, _, stderr) = home.run(&["embed", "pull", "--from", address]);
         assert_eq!(code, Some(1), "{stderr}");
@@ -89,17 +92,26 @@ async fn a_file_that_is_not_the_pinned_one_is_refused_and_leaves_nothing_behind(
         (Served::Whole(vec![b'x'; TOKENIZER_BYTES]), "its SHA-256 is"),
         (Served::Whole(vec![b'x'; TOKENIZER_BYTES + 1]), "longer than"),
         (Served::Whole(b"{}".to_vec()), "it has 2 bytes of 466247"),
-        (Served::Cut(vec![b'x'; 70_000], TOKENIZER_BYTES), "cannot be fetched"),
+        (
+            Served::Cut(vec![b'x'; 70_000], TOKENIZER_BYTES),
+            "cannot be fetched",
+        ),
     ] {
         let files = server(tokenizer).await;
         let home = home(&files);
         let (code, stdout, stderr) = home.run(&["embed", "pull"]);
         assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
-        assert!(stderr.contains("`tokenizer.json`") && stderr.contains(words), "{stderr}");
+        assert!(
+            stderr.contains("`tokenizer.json`") && stderr.contains(words),
+            "{stderr}"
+        );
         assert_eq!(names(&home), ["config.json"], "{words}");
         // What was right is kept, and not fetched again.
         assert_eq!(home.run(&["embed", "pull"]).0, Some(1));
-        assert_eq!(files.asked(), ["/m/config.json", "/m/tokenizer.json", "/m/tokenizer.json"]);
+        assert_eq!(
+            files.asked(),
+            ["/m/config.json", "/m/tokenizer.json", "/m/tokenizer.json"]
+        );
     }
 }
 
@@ -111,7 +123,10 @@ async fn the_flag_goes_before_the_setting_and_a_server_without_the_file_is_named
     let from = format!("{}/elsewhere/", other.url());
     let (code, _, stderr) = home.run(&["embed", "pull", "--from", &from]);
     assert_eq!(code, Some(1));
-    assert!(stderr.contains("`config.json`") && stderr.contains("status 404"), "{stderr}");
+    assert!(
+        stderr.contains("`config.json`") && stderr.contains("status 404"),
+        "{stderr}"
+    );
     assert_eq!(other.asked(), ["/elsewhere/config.json"]);
     assert!(files.asked().is_empty());
 }
@@ -136,12 +151,19 @@ async fn a_pull_that_is_broken_off_takes_its_half_file_away() {
     let home = home(&files);
     for name in ["INT", "TERM"] {
         let mut command = home.command(&["embed", "pull"]);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         half(&home).await;
         signal(child.id(), name);
         let (code, _, stderr) = outcome(&child.wait_with_output().unwrap());
         assert_eq!(code, Some(1), "{stderr}");
-        assert!(stderr.contains(name) && stderr.contains("goes on from there"), "{stderr}");
+        assert!(
+            stderr.contains(name) && stderr.contains("goes on from there"),
+            "{stderr}"
+        );
         assert_eq!(names(&home), ["config.json"]);
     }
 }
@@ -171,7 +193,10 @@ async fn one_vector_shows_model_dimensions_and_time() {
         (&tried["model"], &tried["dimensions"]),
         (&"static-minilm-256-v1".into(), &256.into())
     );
-    assert!(tried["tokens"].as_u64() >= Some(4) && tried["micros"].is_u64(), "{tried}");
+    assert!(
+        tried["tokens"].as_u64() >= Some(4) && tried["micros"].is_u64(),
+        "{tried}"
+    );
 
     let server = Embeddings::start(24).await.unwrap();
     home.configure(&format!(
@@ -188,5 +213,9 @@ async fn one_vector_shows_model_dimensions_and_time() {
 
     home.configure("[embeddings]\nprovider = \"none\"\n");
     let (code, _, stderr) = home.run(&["embed", "test", "x"]);
-    assert_eq!((code, stderr.contains("embeddings.provider")), (Some(1), true), "{stderr}");
+    assert_eq!(
+        (code, stderr.contains("embeddings.provider")),
+        (Some(1), true),
+        "{stderr}"
+    );
 }

@@ -15,6 +15,8 @@ pub const TIMEOUT_MS: u64 = 5_000;
 pub const BATCH_ROWS: usize = 256;
 /// The most rows in a request, whatever is asked for.
 const BATCH_ROWS_MAX: usize = 4_096;
+/// What a search may take, in milliseconds.
+const TIMEOUTS_MS: std::ops::RangeInclusive<u64> = 100..=60_000;
 /// The lengths of a collection's name that Chroma takes.
 const NAME_LENGTHS: std::ops::RangeInclusive<usize> = 3..=512;
 
@@ -59,54 +61,66 @@ pub struct OptionFault {
 }
 
 impl Options {
-    /// Checks what can be checked without the server, and brings the address into the form that is used.
-    pub(super) fn checked(mut self) -> Result<Self, OptionFault> {
-        let fault = |name, problem: &str| OptionFault {
-            name,
-            problem: problem.to_owned(),
+    /// What can be found wrong without asking the server.
+    pub fn faults(&self) -> Vec<OptionFault> {
+        let mut faults = Vec::new();
+        let mut add = |name, problem: &str| {
+            faults.push(OptionFault {
+                name,
+                problem: problem.to_owned(),
+            });
         };
-        let url = Url::parse(self.url.trim()).map_err(|problem| {
-            fault(
-                "chroma_url",
-                &format!("it is no address ({problem}); write one such as {URL}"),
-            )
-        })?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(fault(
-                "chroma_url",
-                "it must begin with http:// or https://; Chroma speaks no other",
-            ));
+        if let Err(problem) = self.address() {
+            add("chroma_url", &problem);
         }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(fault(
-                "chroma_url",
-                "it holds a user name or a password, which would be shown with the address; set `chroma_token`",
-            ));
-        }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(fault(
-                "chroma_url",
-                "it ends in `?` or `#` and more; leave that away",
-            ));
-        }
-        url.as_str().trim_end_matches('/').clone_into(&mut self.url);
         if !is_name(&self.collection) || !NAME_LENGTHS.contains(&self.collection.len()) {
-            return Err(fault(
+            add(
                 "chroma_collection",
                 "a name is 3 to 512 of a-z, A-Z, 0-9, `.`, `_` and `-`, and begins and ends with a letter or digit",
-            ));
+            );
         }
         if !is_name(&self.database) {
-            return Err(fault(
+            add(
                 "chroma_database",
                 "a name is made of a-z, A-Z, 0-9, `.`, `_` and `-`, and begins and ends with a letter or digit",
-            ));
+            );
         }
-        if self.timeout_ms == 0 {
-            return Err(fault("chroma_timeout_ms", "it must be at least 1"));
+        if !TIMEOUTS_MS.contains(&self.timeout_ms) {
+            let (least, most) = (TIMEOUTS_MS.start(), TIMEOUTS_MS.end());
+            add(
+                "chroma_timeout_ms",
+                &format!("{} is not within {least} to {most}", self.timeout_ms),
+            );
+        }
+        faults
+    }
+
+    /// The same with the address in the form that is used, or what is wrong.
+    pub(super) fn checked(mut self) -> Result<Self, OptionFault> {
+        if let Some(fault) = self.faults().into_iter().next() {
+            return Err(fault);
+        }
+        if let Ok(address) = self.address() {
+            self.url = address;
         }
         self.batch_rows = self.batch_rows.clamp(1, BATCH_ROWS_MAX);
         Ok(self)
+    }
+
+    /// The address without a slash at its end.
+    fn address(&self) -> Result<String, String> {
+        let url = Url::parse(self.url.trim())
+            .map_err(|problem| format!("it is no address ({problem}); write one such as `{URL}`"))?;
+        let problem = if !matches!(url.scheme(), "http" | "https") {
+            "it must begin with http:// or https://, which is all that Chroma speaks"
+        } else if !url.username().is_empty() || url.password().is_some() {
+            "it holds a user name or a password, which would be shown with the address; set `kb.chroma_token`"
+        } else if url.query().is_some() || url.fragment().is_some() {
+            "it goes on with `?` or `#`; leave that away"
+        } else {
+            return Ok(url.as_str().trim_end_matches('/').to_owned());
+        };
+        Err(problem.to_owned())
     }
 }
 

@@ -14,10 +14,10 @@ use tidegate_store::Store;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Makes an index over a store; the name is one of the case's own.
-pub type Make<'a> = &'a (dyn Fn(Arc<dyn ChunkStore>, &str) -> Arc<dyn VectorIndex> + Sync);
+pub(crate) type Make<'a> = &'a (dyn Fn(Arc<dyn ChunkStore>, &str) -> Arc<dyn VectorIndex> + Sync);
 
 /// The names of the cases, and how to run one.
-pub const CASES: [&str; 8] = [
+pub(crate) const CASES: [&str; 8] = [
     "nearest-first",
     "changes-are-followed",
     "filters-come-first",
@@ -29,7 +29,7 @@ pub const CASES: [&str; 8] = [
 ];
 
 /// Runs a case.
-pub async fn run(name: &str, make: Make<'_>) {
+pub(crate) async fn run(name: &str, make: Make<'_>) {
     let bench = Bench::new().await;
     let index = make(bench.store(), name);
     match name {
@@ -196,12 +196,20 @@ fn expected<'a>(
     all
 }
 
-/// Compares the first `exact` to the digit, and the rest as a list of the right length with scores that fall.
+/// Compares with what must be found where `exact` of the nearest get full cosines. An index may choose those by
+/// shortened vectors, so near their end one may stand in for another: the first quarter is held to the key, the scores of
+/// all of them to the digit, and what follows to its order.
 fn compare(found: &[(ChunkKey, f32)], wanted: &[(ChunkKey, f32)], exact: usize) {
     assert_eq!(found.len(), wanted.len());
-    for ((key, score), (wanted_key, wanted_score)) in found.iter().zip(wanted).take(exact) {
+    let held = if exact >= wanted.len() { wanted.len() } else { exact / 4 };
+    for ((key, score), (wanted_key, wanted_score)) in found.iter().zip(wanted).take(held) {
         assert_eq!(key, wanted_key, "{score} {wanted_score}");
-        assert!((score - wanted_score).abs() < 1e-5, "{score} {wanted_score}");
+    }
+    let scores: HashMap<ChunkKey, f32> = wanted.iter().copied().collect();
+    for (key, score) in found.iter().take(exact) {
+        if let Some(wanted) = scores.get(key) {
+            assert!((score - wanted).abs() < 1e-5, "{score} {wanted}");
+        }
     }
     assert!(found.iter().all(|(_, score)| (-1.0..=1.0).contains(score)));
     assert!(found.iter().skip(exact).is_sorted_by(|left, right| left.1 >= right.1));
@@ -212,11 +220,10 @@ async fn nearest_first(bench: &Bench, index: &dyn VectorIndex) {
     bench.follow(index).await;
     for seed in 10_000..10_010 {
         let query = vector(seed, DIMENSIONS);
-        let mut wanted = expected(&query, &vectors);
-        for (count, exact) in [(300, 40), (10, 40), (40, 10), (0, 0)] {
+        let wanted = expected(&query, &vectors);
+        for (count, exact) in [(300, 40), (40, 10), (3, 12), (0, 0)] {
             let found = index.search(&query, count, exact, None).await.unwrap();
-            wanted.truncate(300);
-            compare(&found, &wanted[..count], exact.min(count));
+            compare(&found, &wanted[..count], exact);
         }
     }
     let all = index.search(&vector(1, DIMENSIONS), 5_000, 40, None).await.unwrap();
@@ -258,7 +265,8 @@ async fn changes_are_followed(bench: &Bench, index: &dyn VectorIndex) {
     // A document that is renamed keeps its chunks.
     bench.store.rename("d000.txt", "renamed.txt", Vec::new()).await.unwrap();
     bench.follow(index).await;
-    assert_eq!(index.search(&query, 100, 100, None).await.unwrap(), found);
+    let again = index.search(&query, 100, 100, None).await.unwrap();
+    compare(&again, &found, 100);
     // When nothing is left nothing is found.
     let all = ["renamed.txt", "d002.txt"].map(str::to_owned);
     bench.store.remove(all.to_vec()).await.unwrap();
@@ -283,7 +291,7 @@ async fn filters_come_first(bench: &Bench, index: &dyn VectorIndex) {
     };
     let found = index.search(&query, 300, 40, Some(within)).await.unwrap();
     compare(&found, &wanted, 40);
-    let few = index.search(&query, 3, 3, Some(within)).await.unwrap();
+    let few = index.search(&query, 3, 12, Some(within)).await.unwrap();
     compare(&few, &wanted[..3], 3);
     let nothing = Within {
         filter: &filter,
