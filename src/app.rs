@@ -244,11 +244,12 @@ impl App {
         let Some(knowledge) = &self.knowledge else {
             return;
         };
-        let warming = Arc::clone(knowledge);
+        let (warming, shutdown) = (Arc::clone(knowledge), self.lifecycle.soft.clone());
         self.lifecycle.tracker.spawn(async move {
             if let Err(error) = warming.warm().await {
                 tracing::warn!(%error, "the index of documents could not be read");
             }
+            warming.keep_up(shutdown).await;
         });
         if let Some(task) = knowledge.start() {
             self.lifecycle

@@ -26,6 +26,7 @@ use tidegate_kb::{
     parse,
 };
 use tidegate_store::Store;
+use tokio_util::sync::CancellationToken;
 
 pub use self::vectors::{PlaceName, open_chroma};
 use self::shown::{Shown, is_open};
@@ -347,6 +348,13 @@ impl Knowledge {
     /// Reads the vectors into memory, so that the first search need not wait for it.
     pub async fn warm(&self) -> Result<(), KnowledgeError> {
         self.index.warm().await
+    }
+
+    /// Keeps what is searched elsewhere up to the database, until `shutdown`.
+    pub async fn keep_up(&self, shutdown: CancellationToken) {
+        if let Some(chroma) = &self.chroma {
+            Arc::clone(chroma).keep_up(shutdown).await;
+        }
     }
 }
 

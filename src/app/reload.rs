@@ -2,6 +2,8 @@
 //! decision on, without a restart. What is broken changes nothing: the last good policy stays, the log says which
 //! entry is wrong, and `/health/ready` says that there is one.
 //!
+//! The index of documents follows: what the new policy shuts leaves it, and what it opens comes back.
+//!
 //! Everything else of the configuration waits for a restart, and so do the rows of the tools file.
 
 use std::{

@@ -46,7 +46,7 @@ async fn fetch(settings: &Settings, command: &args::embed::Pull, out: Out<'_>) -
     let mut bars = Bars::default();
     let mut show = |progress| bars.show(progress);
     let fetched = tokio::select! {
-        outcome = pull::pull(&order, &mut show) => outcome.map_err(failed),
+        outcome = pull::pull(&order, &mut show) => outcome.map_err(|error| Error::Refused(error.to_string())),
         signal = signals.next() => Err(Error::Refused(format!(
             "{signal} broke it off; files that were complete are kept, so the same command goes on from there"
         ))),
@@ -69,10 +69,6 @@ fn no_address() -> Error {
          with --from URL",
         pull::MODEL
     ))
-}
-
-fn failed(error: pull::Error) -> Error {
-    Error::Refused(error.to_string())
 }
 
 /// What the operator does with the model now.

@@ -2,10 +2,11 @@
 //! which notices what was changed by its version.
 
 mod eval;
+mod migrate;
 mod progress;
 mod show;
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use tidegate_core::{
     clock::{Clock, Entropy},
@@ -38,6 +39,13 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Runs a command.
 pub async fn run(settings: Settings, command: &Kb, out: Out<'_>) -> Result<(), Error> {
+    let folder = &settings.config.tools.knowledge_bank;
+    if matches!(command, Kb::Index(_)) && !folder.is_dir() {
+        let folder = folder.display();
+        return Err(Error::Refused(format!(
+            "the knowledge bank {folder} does not exist; make the folder, or set `tools.knowledge_bank`"
+        )));
+    }
     let lifecycle = Lifecycle::new();
     let outcome = on_store(&settings, command, &lifecycle, out).await;
     lifecycle.close().await;
@@ -61,21 +69,33 @@ async fn on_store(
         return Err(Error::Refused(text.to_owned()));
     };
     let base = &*knowledge.base;
+    let folder = settings.config.tools.knowledge_bank.as_path();
     match command {
         Kb::Index(output) => {
             index(&knowledge, lifecycle).await?;
-            status(base, output.json, out).await
+            if let Some(chroma) = &knowledge.chroma {
+                // What went wrong is a problem in the status.
+                drop(migrate::copy(chroma).await);
+            }
+            status(base, folder, output.json, out).await
         }
-        Kb::Status(output) => status(base, output.json, out).await,
+        Kb::Status(output) => {
+            if knowledge.chroma.is_some() {
+                knowledge.warm().await.map_err(failed)?;
+            }
+            status(base, folder, output.json, out).await
+        }
         Kb::Search(search) => {
             let answer = base.search(&request(search)?).await.map_err(failed)?;
-            show::answer(&answer, search.output.json, out)
+            let has_documents = base.status().await.map_err(failed)?.documents > 0;
+            show::answer(&answer, has_documents, folder, search.output.json, out)
         }
         Kb::Explain(search) => {
             let explained = base.explain(&request(search)?).await.map_err(failed)?;
-            show::explained(&explained, search.output.json, out)
+            show::explained(&explained, usize::from(search.k), search.output.json, out)
         }
         Kb::Eval(command) => eval::run(base, command, out).await,
+        Kb::Migrate(command) => migrate::run(settings, &store, &clock, command, out).await,
     }
 }
 
@@ -100,14 +120,14 @@ async fn is_settled(ingest: &Ingest) -> bool {
     ingest.settled(TICK).await && ingest.pending() == 0 && ingest.progress().borrow().is_idle()
 }
 
-async fn status(base: &dyn KnowledgeBase, is_json: bool, out: Out<'_>) -> Result<(), Error> {
+async fn status(base: &dyn KnowledgeBase, folder: &Path, is_json: bool, out: Out<'_>) -> Result<(), Error> {
     let status = base.status().await.map_err(failed)?;
     let failures = if status.failed == 0 {
         Vec::new()
     } else {
         failures(base).await?
     };
-    show::status(&status, &failures, is_json, out)
+    show::status(&status, &failures, folder, is_json, out)
 }
 
 async fn failures(base: &dyn KnowledgeBase) -> Result<Vec<Document>, Error> {

@@ -3,10 +3,12 @@
 //! Nothing here is part of the product. The peers stand for the *outside* (a model server), so that a test
 //! exercises our own code whole, from socket to socket.
 
+pub mod chroma;
 pub mod embeddings;
 pub mod files;
 pub mod upstream;
 
+pub use chroma::{Chroma, ChromaFault};
 pub use embeddings::Embeddings;
 pub use files::{Files, Served};
 pub use upstream::{Received, Reply, Upstream};

@@ -2,6 +2,8 @@
 
 mod answers;
 mod bad_input;
+mod chroma;
+mod commands;
 mod crash;
 mod embed;
 mod following;

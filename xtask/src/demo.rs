@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
@@ -11,15 +11,18 @@ use serde_json::{Value, json};
 use crate::daemon::{Daemon, Start};
 use crate::{http, model, process, suites};
 
-/// The tools of the demo. The small model calls a tool whenever one is offered, and every description makes its
-/// prompt longer, so there are few.
-const TOOLS: [&str; 3] = ["calculate", "current_time", "list_files"];
+/// The tool of the demo. The small model calls a tool whenever one is offered, and does not choose well among several.
+const TOOLS: [&str; 1] = ["search_knowledge_base"];
+/// A document for the demo's knowledge bank, and its name there.
+const DOCUMENT: (&str, &str) = ("tests/fixtures/knowledge/handbook.pdf", "pump-handbook.pdf");
+/// How long reading the document may take.
+const INDEX_TIMEOUT: Duration = Duration::from_secs(30);
 /// The instructions of the demo; short, for the same reason.
 const AGENT: &str = "# Assistant\n\nYou are a friendly assistant. Answer in one short sentence.\n";
 /// A small model may call tools for ever; a few rounds are enough for the questions of the demo.
 pub(crate) const SETTINGS: &str = "[engine]\nrounds_max = 3\n";
-/// The first question: it needs a tool.
-const QUESTION: &str = "Which files are there?";
+/// The first question: only the document has the answer.
+const QUESTION: &str = "What is the order number of the seal kit?";
 /// How soon the first words must appear.
 const FIRST_TOKEN_MAX: Duration = Duration::from_secs(15);
 /// How long the whole answer may take.
@@ -46,7 +49,7 @@ pub(crate) fn run(once: bool, port: u16) -> Result<()> {
     let mut start = Start::new(&home, &chosen.base_url, &chosen.name);
     start.port = port;
     SETTINGS.clone_into(&mut start.settings);
-    start.tools = Some(tools_file()?);
+    start.tools = Some(tools_file(&TOOLS)?);
     start.api_key = chosen.api_key;
     let mut daemon = Daemon::start(&start)?;
     println!(
@@ -54,7 +57,7 @@ pub(crate) fn run(once: bool, port: u16) -> Result<()> {
         daemon.address,
         daemon.ready_after.as_millis()
     );
-    let mut ended = ask(&daemon);
+    let mut ended = indexed(&daemon).and_then(|()| ask(&daemon));
     if ended.is_ok() && !once {
         how_to_go_on(&daemon);
         ended = wait_for_interrupt(&mut daemon);
@@ -113,10 +116,43 @@ fn ask(daemon: &Daemon) -> Result<()> {
     if first > FIRST_TOKEN_MAX {
         bail!("the first words took longer than {} s", FIRST_TOKEN_MAX.as_secs());
     }
+    for citation in &streamed.citations {
+        println!(
+            "       source: [{}] {}, page {}",
+            citation["id"].as_str().unwrap_or_default(),
+            citation["document"].as_str().unwrap_or_default(),
+            citation["page"]
+        );
+    }
     if tools.is_empty() {
         println!("       (the model chose to answer without a tool)");
+    } else if streamed.citations.is_empty() {
+        bail!("the answer has no sources");
     }
     Ok(())
+}
+
+/// Waits until the documents of the knowledge bank are in the index.
+fn indexed(daemon: &Daemon) -> Result<()> {
+    let deadline = Instant::now() + INDEX_TIMEOUT;
+    loop {
+        let answer = http::call(
+            daemon.address,
+            "GET",
+            "/v1/admin/kb",
+            Some(&daemon.key),
+            &Value::Null,
+            Duration::from_secs(5),
+        )?;
+        let status = answer.json();
+        if status["documents"].as_u64() >= Some(1) && status["pending"] == 0 {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!("the document was not read: {status}");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// The tools that the tool log names.
@@ -216,11 +252,15 @@ fn prepare() -> Result<PathBuf> {
     }
     std::fs::create_dir_all(&home)?;
     std::fs::write(home.join("AGENT.md"), AGENT)?;
+    let documents = home.join("knowledge-bank");
+    std::fs::create_dir_all(&documents)?;
+    let (from, name) = DOCUMENT;
+    std::fs::copy(process::root().join(from), documents.join(name))?;
     Ok(home)
 }
 
-/// An operator's tools file that leaves only the tools of the demo.
-pub(crate) fn tools_file() -> Result<String> {
+/// An operator's tools file that leaves only some tools.
+pub(crate) fn tools_file(kept: &[&str]) -> Result<String> {
     let built_in = std::fs::read_to_string(process::root().join("crates/tidegate-tools/tools.toml"))?;
     let mut in_tool = false;
     let mut removed = Vec::new();
@@ -228,13 +268,13 @@ pub(crate) fn tools_file() -> Result<String> {
         if line.starts_with('[') {
             in_tool = line.trim() == "[[tool]]";
         } else if let Some(name) = line.strip_prefix("name = ").filter(|_| in_tool)
-            && !TOOLS.contains(&name.trim_matches('"'))
+            && !kept.contains(&name.trim_matches('"'))
         {
             removed.push(name.to_owned());
         }
     }
     Ok(format!(
-        "# The demo keeps few tools, for a small model.\nremove = [{}]\n",
+        "# Few tools, for a small model.\nremove = [{}]\n",
         removed.join(", ")
     ))
 }
@@ -247,16 +287,17 @@ Go on with curl:
 
   curl -N http://{address}/v1/chat/completions \
     -H "Authorization: Bearer {key}" -H "Content-Type: application/json" \
-    -d '{{"model":"tidegate","stream":true,"messages":[{{"role":"user","content":"What is 19 + 23?"}}]}}'
+    -d '{{"model":"tidegate","stream":true,"messages":[{{"role":"user","content":"How often must the pressure relief valve be checked?"}}]}}'
 
 or with Python (pip install openai):
 
   from openai import OpenAI
   client = OpenAI(base_url="http://{address}/v1", api_key="{key}")
-  question = [{{"role": "user", "content": "What time is it?"}}]
+  question = [{{"role": "user", "content": "Where is used oil taken?"}}]
   print(client.chat.completions.create(model="tidegate", messages=question).choices[0].message.content)
 
 Its files are in {home}; change AGENT.md there and the next answer follows it.
+Put a document of yours, such as a PDF, into {home}/knowledge-bank and ask about it.
 Ctrl-C stops it.
 "#,
         home = daemon.home.display()

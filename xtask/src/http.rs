@@ -249,6 +249,8 @@ pub(crate) struct Streamed {
     pub(crate) status: u16,
     /// The text of all pieces.
     pub(crate) text: String,
+    /// What it rests on, as tidegate's own field has it.
+    pub(crate) citations: Vec<Value>,
     /// Time to the first piece of text.
     pub(crate) first_token: Option<Duration>,
     /// Whether it ended with `[DONE]`.
@@ -284,6 +286,9 @@ pub(crate) fn stream_chat(
             let data = data.trim_start();
             streamed.done |= data == "[DONE]";
             let event: Value = serde_json::from_str(data).unwrap_or_default();
+            if let Some(citations) = event["tidegate"]["citations"].as_array() {
+                streamed.citations.clone_from(citations);
+            }
             if let Some(text) = event["choices"][0]["delta"]["content"]
                 .as_str()
                 .filter(|text| !text.is_empty())

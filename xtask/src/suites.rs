@@ -5,6 +5,7 @@
 //! row in [`SUITES`], and a row in `CONTRIBUTING.md`.
 
 mod crash;
+mod embeddings;
 mod sandbox;
 mod sdk;
 mod smoke;
@@ -81,7 +82,7 @@ const fn suite(name: &'static str, tier: Tier, needs: Needs, run: fn() -> Result
 }
 
 /// Every suite, in the order in which they run.
-const SUITES: [Suite; 15] = [
+const SUITES: &[Suite] = &[
     suite("format", Tier::Change, Needs::Nothing, format),
     suite("lints", Tier::Change, Needs::Nothing, lints),
     suite("documentation", Tier::Change, Needs::Nothing, documentation),
@@ -99,6 +100,7 @@ const SUITES: [Suite; 15] = [
     suite("sdk-python", Tier::Change, Needs::Release, sdk::python),
     suite("sdk-node", Tier::Change, Needs::Release, sdk::node),
     suite("kill", Tier::Change, Needs::Release, crash::run),
+    suite("embeddings", Tier::Change, Needs::Release, embeddings::run),
     suite("sandbox", Tier::Change, Needs::Release, sandbox::run),
     suite("demo", Tier::Change, Needs::Release, || {
         demo::run(true, 0).map(|()| Count::ONE)

@@ -4,11 +4,7 @@
 #[path = "../tests/vectors/contract.rs"]
 mod contract;
 
-use std::{
-    process::ExitCode,
-    sync::Arc,
-    time::Instant,
-};
+use std::{process::ExitCode, sync::Arc, time::Instant};
 
 use tidegate_core::clock::{Clock, Timestamp};
 use tidegate_kb::{
@@ -45,7 +41,11 @@ fn main() -> ExitCode {
         failed += usize::from(outcome.is_err());
     }
     println!("{passed} passed, {failed} failed");
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 async fn case(name: &'static str, url: String) {

@@ -231,7 +231,9 @@ impl Chroma {
             None => self.settle(collection.nearest(vector, wanted, None).await)?,
             Some(within) if within.keys.len() <= COMPARED_MAX => {
                 let rows = self.vectors(within.keys).await?;
-                rows.iter().map(|(key, row)| (*key, cosine(vector, row))).collect()
+                rows.iter()
+                    .map(|(key, row)| (*key, cosine(vector, row)))
+                    .collect()
             }
             Some(within) => {
                 let asked: Vec<_> = within
@@ -243,7 +245,12 @@ impl Chroma {
                     .buffer_unordered(FILTERS_AT_ONCE)
                     .try_concat();
                 let limit = Duration::from_millis(self.server.options().timeout_ms);
-                let late = |_| Err(Fault::Away(format!("Chroma gave no answer within {} ms", limit.as_millis())));
+                let late = |_| {
+                    Err(Fault::Away(format!(
+                        "Chroma gave no answer within {} ms",
+                        limit.as_millis()
+                    )))
+                };
                 self.settle(timeout(limit, asking).await.unwrap_or_else(late))?
             }
         };
@@ -315,7 +322,8 @@ impl VectorIndex for Chroma {
             ));
         }
         let filling = *lock(&self.filling);
-        filling.map(|(done, total)| format!("{}; searches go by words until then", fault::behind(done, total)))
+        filling
+            .map(|(done, total)| format!("{}; searches go by words until then", fault::behind(done, total)))
     }
 }
 

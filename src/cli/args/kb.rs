@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::Output;
 
@@ -19,6 +19,8 @@ pub enum Kb {
     Explain(Search),
     /// Score questions with known answers: one JSON object a line, {"query": "…", "document": "path"}
     Eval(Eval),
+    /// Move the vectors to where they are searched from now on, and count both sides
+    Migrate(Migrate),
 }
 
 /// `kb search` and `kb explain`.
@@ -41,6 +43,26 @@ pub struct Search {
     /// How to print
     #[command(flatten)]
     pub output: Output,
+}
+
+/// `kb migrate`.
+#[derive(Debug, Args)]
+pub struct Migrate {
+    /// Where they are searched from now on
+    #[arg(long, value_enum)]
+    pub to: Destination,
+    /// How to print
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Where vectors can be searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Destination {
+    /// In this process, over the database
+    Embedded,
+    /// In a Chroma collection (`kb.chroma_url`)
+    Chroma,
 }
 
 /// `kb eval`.

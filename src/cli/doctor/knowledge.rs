@@ -103,19 +103,23 @@ async fn status(
     let store = Arc::new(store.map_err(|error| text(&error))?);
     let opened = knowledge::open(settings, &store, embedder, clock, false).map_err(|error| text(&error))?;
     let opened = opened.ok_or_else(|| "it is switched off".to_owned())?;
+    if opened.chroma.is_some() {
+        // Whether it answers is known once it was asked.
+        opened.warm().await.map_err(|error| text(&error))?;
+    }
     opened.base.status().await.map_err(|error| text(&error))
 }
 
 fn judge(status: &KnowledgeStatus) -> Line {
     let (documents, chunks) = (size(status.documents), size(status.chunks));
-    let mut message = format!(
-        "{} in {}",
+    let lacks_vectors = status.configured_model.is_some() && status.embedded < status.chunks;
+    let vectors = lacks_vectors.then(|| format!(", {} of them with vectors", status.embedded));
+    let message = format!(
+        "{} in {}{}",
         config::count(documents, "document"),
-        config::count(chunks, "piece")
+        config::count(chunks, "piece"),
+        vectors.unwrap_or_default()
     );
-    if status.configured_model.is_some() && status.embedded < status.chunks {
-        message.push_str(&format!(", {} of them with vectors", status.embedded));
-    }
     if let Some(problem) = status.problems.first() {
         let fix = "a running daemon sees to it; `tidegate kb status` says how far it is";
         return Line::warning(BASE, format!("{message}; {problem}"), fix);

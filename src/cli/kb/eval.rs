@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::json;
 use tidegate_core::{
-    knowledge::{Filter, SearchRequest},
-    port::{KnowledgeBase, OperatorFiles},
+    knowledge::{Filter, ReadFrom, SearchRequest},
+    port::{KnowledgeBase, KnowledgeError, OperatorFiles},
 };
 use tidegate_io::operator_files::Disk;
 
@@ -67,10 +67,29 @@ pub(super) async fn run(base: &dyn KnowledgeBase, eval: &args::kb::Eval, out: Ou
     if !eval.output.json {
         for question in misses.iter().take(MISSES_MAX) {
             let (query, document) = (output::plain(&question.query), output::plain(&question.document));
-            writeln!(out, "not among the first {DEPTH}: {query} ({document})")?;
+            let is_there = is_there(base, &question.document).await?;
+            let unknown = if is_there {
+                ""
+            } else {
+                ", which is not in the index"
+            };
+            writeln!(out, "not among the first {DEPTH}: {query} ({document}{unknown})")?;
         }
     }
     Ok(())
+}
+
+/// Whether there is a document at this path: a typing mistake is no miss of the search.
+async fn is_there(base: &dyn KnowledgeBase, path: &str) -> Result<bool, Error> {
+    let from = ReadFrom::Document {
+        path: path.to_owned(),
+        ordinal: 0,
+    };
+    match base.read(&from, 1).await {
+        Ok(_) => Ok(true),
+        Err(KnowledgeError::NotFound(_)) => Ok(false),
+        Err(error) => Err(super::failed(error)),
+    }
 }
 
 fn read(file: &Path) -> Result<Vec<Question>, Error> {

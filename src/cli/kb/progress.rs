@@ -30,6 +30,13 @@ impl Bar {
         self.0.set_position(done);
     }
 
+    /// Shows how many rows of how many were copied.
+    pub(super) fn show_copied(&self, done: u64, of: u64) {
+        self.0.set_message("copying");
+        self.0.set_length(of);
+        self.0.set_position(done);
+    }
+
     /// Takes it away.
     pub(super) fn end(&self) {
         self.0.finish_and_clear();

@@ -1,5 +1,7 @@
 //! What `kb` prints.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use tidegate_core::knowledge::{
     Document, DocumentState, KnowledgeStatus, Leg, Passage, PassageExplained, SearchAnswer, SearchExplained,
@@ -12,11 +14,14 @@ use crate::cli::{
 
 /// Characters of a passage that are shown in a list.
 const EXCERPT_CHARS: usize = 240;
+/// Documents that could not be read that are shown to a person; the JSON has them all.
+const FAILED_MAX: usize = 50;
 
 /// How the knowledge base does, and what could not be read.
 pub(super) fn status(
     status: &KnowledgeStatus,
     failed: &[Document],
+    folder: &Path,
     is_json: bool,
     out: Out<'_>,
 ) -> Result<(), Error> {
@@ -39,12 +44,25 @@ pub(super) fn status(
     for problem in &status.problems {
         writeln!(out, "Problem     {}", output::plain(problem))?;
     }
+    if status.documents + status.failed == 0 {
+        nothing_yet(folder, out)?;
+    }
     failures(failed, out)
 }
 
+/// What to do where there is no document.
+fn nothing_yet(folder: &Path, out: Out<'_>) -> Result<(), Error> {
+    let folder = output::plain(&folder.display().to_string());
+    writeln!(
+        out,
+        "\nNo document is indexed. Put some into {folder}; a running daemon reads them by itself, and `tidegate kb index` reads them now."
+    )?;
+    Ok(())
+}
+
 /// Documents that could not be read, each with what would help.
-pub(super) fn failures(failed: &[Document], out: Out<'_>) -> Result<(), Error> {
-    for document in failed {
+fn failures(failed: &[Document], out: Out<'_>) -> Result<(), Error> {
+    for document in failed.iter().take(FAILED_MAX) {
         if let DocumentState::Failed { code, reason, hint } = &document.state {
             writeln!(
                 out,
@@ -55,11 +73,24 @@ pub(super) fn failures(failed: &[Document], out: Out<'_>) -> Result<(), Error> {
             )?;
         }
     }
+    if failed.len() > FAILED_MAX {
+        writeln!(
+            out,
+            "\nand {} more; --json lists them all",
+            failed.len() - FAILED_MAX
+        )?;
+    }
     Ok(())
 }
 
-/// What a search found.
-pub(super) fn answer(answer: &SearchAnswer, is_json: bool, out: Out<'_>) -> Result<(), Error> {
+/// What a search found. `has_documents` says that there is anything to find, in the folder otherwise.
+pub(super) fn answer(
+    answer: &SearchAnswer,
+    has_documents: bool,
+    folder: &Path,
+    is_json: bool,
+    out: Out<'_>,
+) -> Result<(), Error> {
     if is_json {
         let view =
             json!({"passages": answer.passages, "words_only": answer.words_only, "pending": answer.pending});
@@ -67,13 +98,16 @@ pub(super) fn answer(answer: &SearchAnswer, is_json: bool, out: Out<'_>) -> Resu
     }
     if answer.passages.is_empty() {
         writeln!(out, "Nothing in the documents is about this.")?;
+        if !has_documents {
+            nothing_yet(folder, out)?;
+        }
     }
     for (at, passage) in answer.passages.iter().enumerate() {
         writeln!(out, "{}. {}", at + 1, heading(passage))?;
         writeln!(out, "   {}", excerpt(&passage.text))?;
     }
     if let Some(note) = &answer.words_only {
-        writeln!(out, "Only words were compared: {}", output::plain(note))?;
+        writeln!(out, "{}", sentence(note))?;
     }
     if answer.pending > 0 {
         writeln!(out, "{} files wait to be read.", answer.pending)?;
@@ -81,8 +115,13 @@ pub(super) fn answer(answer: &SearchAnswer, is_json: bool, out: Out<'_>) -> Resu
     Ok(())
 }
 
-/// Every rank of a search.
-pub(super) fn explained(explained: &SearchExplained, is_json: bool, out: Out<'_>) -> Result<(), Error> {
+/// Every rank of a search, and at most `below_max` of what is below the floor.
+pub(super) fn explained(
+    explained: &SearchExplained,
+    below_max: usize,
+    is_json: bool,
+    out: Out<'_>,
+) -> Result<(), Error> {
     if is_json {
         let view: Value = json!(explained);
         return Ok(output::json(out, &view)?);
@@ -99,13 +138,18 @@ pub(super) fn explained(explained: &SearchExplained, is_json: bool, out: Out<'_>
     writeln!(out, "Embedder   {}", output::plain(model))?;
     writeln!(out, "Joined by  {}", output::plain(&explained.fusion))?;
     if let Some(note) = &explained.words_only {
-        writeln!(out, "Only words were compared: {}", output::plain(note))?;
+        writeln!(out, "{}", sentence(note))?;
     }
-    for (at, passage) in explained.passages.iter().enumerate() {
+    let shown = explained.relevant.saturating_add(below_max);
+    for (at, passage) in explained.passages.iter().take(shown).enumerate() {
         if at == explained.relevant {
             writeln!(out, "--- below the floor: an answer ends here ---")?;
         }
         ranks(at, passage, out)?;
+    }
+    let more = explained.passages.len().saturating_sub(shown);
+    if more > 0 {
+        writeln!(out, "and {more} more below the floor; --json lists them all")?;
     }
     if explained.passages.len() == explained.relevant {
         writeln!(out, "{} passages.", explained.relevant)?;
@@ -132,6 +176,14 @@ fn ranks(at: usize, explained: &PassageExplained, out: Out<'_>) -> Result<(), Er
         writeln!(out, "   authority: {}", output::plain(change))?;
     }
     Ok(())
+}
+
+/// A note as a sentence of its own.
+fn sentence(note: &str) -> String {
+    let mut characters = note.chars();
+    let first = characters.next().into_iter().flat_map(char::to_uppercase);
+    let text: String = first.chain(characters).chain(['.']).collect();
+    output::plain(&text)
 }
 
 fn heading(passage: &Passage) -> String {

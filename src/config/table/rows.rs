@@ -157,7 +157,7 @@ pub const SETTINGS: &[Setting] = &[
         "What primary documents are given, as a share of the range of scores, 0 to 0.1; interpretations get half."),
     row("kb.relevant_cosine_min", Between(0, 1), "0.35",
         "The cosine below which a passage without the telling words of the query has nothing to do with it; 0 lets everything through. Unset: what was measured for the model."),
-    row("kb.vectors", Choice(&["embedded", "chroma"]), "\"chroma\"",
+    row("kb.vectors", Choice(&["embedded", "chroma"]), "\"embedded\"",
         "Where vectors are searched: in this process, or in a collection of a Chroma server. They are kept in the database either way; `tidegate kb migrate` moves from one to the other."),
     row("kb.chroma_url", Text, "\"http://127.0.0.1:8000\"",
         "Where Chroma is, without `/api`: an address of yours, so it may be a loopback one. Proxies that the environment names are used for it."),

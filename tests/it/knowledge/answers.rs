@@ -143,7 +143,10 @@ async fn what_the_documents_say_is_data_to_the_model() {
     );
     assert!(text.contains("fourteen weeks of parental leave"), "{text}");
     // The wrap that all text from outside gets.
-    assert!(text.contains("untrusted"), "{text}");
+    assert!(
+        text.starts_with("<<<EXTERNAL_UNTRUSTED_CONTENT") && text.contains("<<<END_UNTRUSTED_CONTENT"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -175,7 +178,9 @@ async fn a_file_that_a_tool_writes_is_found_by_the_next_search() {
 async fn an_upload_is_judged_stored_and_found() {
     let daemon = daemon().await;
     let put = |path: &str, body: &'static str| {
-        let request = daemon.ask("PUT", &format!("/v1/admin/kb/documents/{path}"));
+        let request = daemon
+            .ask("PUT", &format!("/v1/admin/kb/documents/{path}"))
+            .bearer_auth(&daemon.key);
         async move { request.body(body).send().await.unwrap() }
     };
     let text = "# Parking\n\nVisitors park behind the gymnasium for four euros a day.\n";
@@ -188,7 +193,7 @@ async fn an_upload_is_judged_stored_and_found() {
     assert_eq!(list["data"][0]["path"], "visitors/parking.md", "{list}");
     assert_eq!(list["data"][0]["status"], "indexed", "{list}");
     assert!(id.starts_with("kb-"));
-    for (path, status) in [(".env", 403), ("..%2f..%2fescape.md", 403), ("%00.md", 400)] {
+    for (path, status) in [(".env", 403), ("..%2f..%2fescape.md", 403), ("%00.md", 403)] {
         assert_eq!(put(path, "x").await.status(), status, "{path}");
     }
     assert!(!daemon.path("escape.md").exists());

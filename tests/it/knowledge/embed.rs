@@ -69,7 +69,7 @@ fn names(home: &Home) -> Vec<String> {
     names
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pull_without_an_address_says_which_setting_is_missing() {
     let home = Home::new("[discovery]\nollama = false\n");
     let (code, stdout, stderr) = home.run(&["embed", "pull"]);
@@ -86,7 +86,7 @@ async fn a_pull_without_an_address_says_which_setting_is_missing() {
     assert!(!home.folder().join("models").exists());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_is_not_the_pinned_one_is_refused_and_leaves_nothing_behind() {
     for (tokenizer, words) in [
         (Served::Whole(vec![b'x'; TOKENIZER_BYTES]), "its SHA-256 is"),
@@ -115,7 +115,7 @@ async fn a_file_that_is_not_the_pinned_one_is_refused_and_leaves_nothing_behind(
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_flag_goes_before_the_setting_and_a_server_without_the_file_is_named() {
     let files = server(Served::Whole(Vec::new())).await;
     let home = home(&files);
@@ -135,9 +135,8 @@ async fn the_flag_goes_before_the_setting_and_a_server_without_the_file_is_named
 async fn half(home: &Home) -> PathBuf {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(name) = names(home).iter().find(|name| name.ends_with(".part"))
-            && name.starts_with("tokenizer.json.")
-        {
+        let is_half = |name: &&String| name.starts_with("tokenizer.json.");
+        if let Some(name) = names(home).iter().find(is_half) {
             return home.folder().join("models/m").join(name);
         }
         assert!(Instant::now() < deadline, "nothing came: {:?}", names(home));
@@ -145,7 +144,7 @@ async fn half(home: &Home) -> PathBuf {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pull_that_is_broken_off_takes_its_half_file_away() {
     let files = server(Served::Stuck(vec![b'x'; 70_000], TOKENIZER_BYTES)).await;
     let home = home(&files);
@@ -168,7 +167,7 @@ async fn a_pull_that_is_broken_off_takes_its_half_file_away() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_killed_pull_left_is_taken_away_by_the_next_one() {
     let files = server(Served::Stuck(vec![b'x'; 70_000], TOKENIZER_BYTES)).await;
     let home = home(&files);
@@ -183,7 +182,7 @@ async fn what_a_killed_pull_left_is_taken_away_by_the_next_one() {
     assert_eq!(names(&home), ["config.json"]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_vector_shows_model_dimensions_and_time() {
     let home = Home::new("[discovery]\nollama = false\n");
     let (code, stdout, stderr) = home.run(&["embed", "test", "When is high water?", "--json"]);

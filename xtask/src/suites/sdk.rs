@@ -11,6 +11,8 @@ use super::{Count, argument, counted};
 use crate::daemon::{Daemon, Start};
 use crate::{demo, model, process, scripted};
 
+/// The tools of the conversation with the real model, which does not choose well among many.
+const TOOLS: [&str; 3] = ["calculate", "current_time", "list_files"];
 /// How long an install may take.
 const INSTALL_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -37,7 +39,7 @@ pub(crate) fn python() -> Result<Count> {
     let folder = TempDir::new()?;
     let mut start = Start::new(folder.path().join("home"), &model.base_url, model::NAME);
     demo::SETTINGS.clone_into(&mut start.settings);
-    start.tools = Some(demo::tools_file()?);
+    start.tools = Some(demo::tools_file(&TOOLS)?);
     let daemon = Daemon::start(&start)?;
     let mut real = suite(&daemon, "real")?;
     let tools = demo::tools_used(&daemon.home);

@@ -56,8 +56,10 @@ impl Chroma {
         if !is_same {
             return Ok(Recovered::new());
         }
-        let texts: HashSet<(ChunkKey, &str)> =
-            chunks.iter().map(|chunk| (chunk.key, chunk.text.as_str())).collect();
+        let texts: HashSet<(ChunkKey, &str)> = chunks
+            .iter()
+            .map(|chunk| (chunk.key, chunk.text.as_str()))
+            .collect();
         let keys: Vec<ChunkKey> = chunks.iter().map(|chunk| chunk.key).collect();
         let dimensions = self.store.vectors(model, ChunkKey::MIN, 1).await?.values.len();
         let mut found = Recovered::new();

@@ -1,3 +1,5 @@
+//! Why a step with Chroma came to nothing, and what that means for whoever waits.
+
 use tidegate_core::error::StoreError;
 use tidegate_io::http;
 
@@ -105,5 +107,7 @@ pub(super) fn of_http(error: &http::Error) -> Fault {
 
 /// An answer that is none.
 pub(super) fn unreadable() -> Fault {
-    Fault::Away("Chroma gave an answer that cannot be read; is `kb.chroma_url` a Chroma of version 1?".to_owned())
+    Fault::Away(
+        "Chroma gave an answer that cannot be read; is `kb.chroma_url` a Chroma of version 1?".to_owned(),
+    )
 }

@@ -78,7 +78,10 @@ mod tests {
                 after: None,
                 ..reached.clone()
             },
-            Reached { rows: None, ..reached },
+            Reached {
+                rows: None,
+                ..reached
+            },
         ] {
             let notes = reached.to_notes();
             assert!(is_ours(&notes));

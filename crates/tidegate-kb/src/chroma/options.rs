@@ -148,14 +148,35 @@ mod tests {
         let url = with(|options| "https://vectors.example.org/chroma/".clone_into(&mut options.url));
         assert_eq!(url.unwrap().url, "https://vectors.example.org/chroma");
         let wrong: [(fn(&mut Options), &str); 10] = [
-            (|options| "localhost:8000".clone_into(&mut options.url), "chroma_url"),
+            (
+                |options| "localhost:8000".clone_into(&mut options.url),
+                "chroma_url",
+            ),
             (|options| "chroma".clone_into(&mut options.url), "chroma_url"),
-            (|options| "http://a:b@host".clone_into(&mut options.url), "chroma_url"),
-            (|options| "http://a@host".clone_into(&mut options.url), "chroma_url"),
-            (|options| "http://host/?a=b".clone_into(&mut options.url), "chroma_url"),
-            (|options| "kb".clone_into(&mut options.collection), "chroma_collection"),
-            (|options| "a/../b".clone_into(&mut options.collection), "chroma_collection"),
-            (|options| "-abc-".clone_into(&mut options.collection), "chroma_collection"),
+            (
+                |options| "http://a:b@host".clone_into(&mut options.url),
+                "chroma_url",
+            ),
+            (
+                |options| "http://a@host".clone_into(&mut options.url),
+                "chroma_url",
+            ),
+            (
+                |options| "http://host/?a=b".clone_into(&mut options.url),
+                "chroma_url",
+            ),
+            (
+                |options| "kb".clone_into(&mut options.collection),
+                "chroma_collection",
+            ),
+            (
+                |options| "a/../b".clone_into(&mut options.collection),
+                "chroma_collection",
+            ),
+            (
+                |options| "-abc-".clone_into(&mut options.collection),
+                "chroma_collection",
+            ),
             (|options| options.database.clear(), "chroma_database"),
             (|options| options.timeout_ms = 0, "chroma_timeout_ms"),
         ];

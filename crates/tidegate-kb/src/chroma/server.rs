@@ -6,10 +6,7 @@
 //! call has one here. Making it is work (it holds many connections' worth of TLS set-up), so it is made once, away from
 //! the threads that serve connections.
 
-use std::{
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use chromadb::{
     client::{ChromaAuthMethod, ChromaClient, ChromaClientOptions, ChromaTokenHeader},

@@ -86,7 +86,14 @@ fn document(order: &Order) -> Result<Vec<u8>, Problem> {
         .lock()
         .take(max.saturating_add(1))
         .read_to_end(&mut bytes)
-        .map_err(|problem| Problem::Crashed(format!("the file did not arrive: {problem}")))?;
+        .map_err(|problem| {
+            if problem.kind() == io::ErrorKind::OutOfMemory {
+                return Problem::OutOfMemory {
+                    limit_mb: order.memory_bytes >> 20,
+                };
+            }
+            Problem::Crashed(format!("the file did not arrive: {problem}"))
+        })?;
     Ok(bytes)
 }
 

@@ -134,7 +134,10 @@ impl Bench {
         for document in 0..documents {
             let seeds = (0..chunks).map(|chunk| document * chunks + chunk);
             let vectors: Vec<Vec<f32>> = seeds.map(|seed| vector(seed, DIMENSIONS)).collect();
-            let content: Vec<_> = vectors.iter().map(|vector| ("text", Some(vector.clone()))).collect();
+            let content: Vec<_> = vectors
+                .iter()
+                .map(|vector| ("text", Some(vector.clone())))
+                .collect();
             let keys = self.put(&format!("d{document:03}.txt"), &content).await;
             all.extend(keys.into_iter().zip(vectors));
         }
@@ -201,7 +204,11 @@ fn expected<'a>(
 /// all of them to the digit, and what follows to its order.
 fn compare(found: &[(ChunkKey, f32)], wanted: &[(ChunkKey, f32)], exact: usize) {
     assert_eq!(found.len(), wanted.len());
-    let held = if exact >= wanted.len() { wanted.len() } else { exact / 4 };
+    let held = if exact >= wanted.len() {
+        wanted.len()
+    } else {
+        exact / 4
+    };
     for ((key, score), (wanted_key, wanted_score)) in found.iter().zip(wanted).take(held) {
         assert_eq!(key, wanted_key, "{score} {wanted_score}");
     }
@@ -212,7 +219,12 @@ fn compare(found: &[(ChunkKey, f32)], wanted: &[(ChunkKey, f32)], exact: usize) 
         }
     }
     assert!(found.iter().all(|(_, score)| (-1.0..=1.0).contains(score)));
-    assert!(found.iter().skip(exact).is_sorted_by(|left, right| left.1 >= right.1));
+    assert!(
+        found
+            .iter()
+            .skip(exact)
+            .is_sorted_by(|left, right| left.1 >= right.1)
+    );
 }
 
 async fn nearest_first(bench: &Bench, index: &dyn VectorIndex) {
@@ -226,7 +238,10 @@ async fn nearest_first(bench: &Bench, index: &dyn VectorIndex) {
             compare(&found, &wanted[..count], exact);
         }
     }
-    let all = index.search(&vector(1, DIMENSIONS), 5_000, 40, None).await.unwrap();
+    let all = index
+        .search(&vector(1, DIMENSIONS), 5_000, 40, None)
+        .await
+        .unwrap();
     assert_eq!(all.len(), 600);
     // The same vector to the digit has a cosine of one.
     assert!((all[0].1 - 1.0).abs() < 1e-5, "{:?}", all[0]);
@@ -248,7 +263,9 @@ async fn changes_are_followed(bench: &Bench, index: &dyn VectorIndex) {
 
     // Another text at the same place, and then none.
     let other = vector(88_888, DIMENSIONS);
-    let changed = bench.put("new.txt", &[("other words", Some(other.clone()))]).await;
+    let changed = bench
+        .put("new.txt", &[("other words", Some(other.clone()))])
+        .await;
     bench.follow(index).await;
     vectors.insert(changed[0], other);
     compare(
@@ -256,14 +273,22 @@ async fn changes_are_followed(bench: &Bench, index: &dyn VectorIndex) {
         &expected(&query, &vectors),
         61,
     );
-    let gone = bench.store.remove(vec!["new.txt".to_owned(), "d001.txt".to_owned()]).await.unwrap();
+    let gone = bench
+        .store
+        .remove(vec!["new.txt".to_owned(), "d001.txt".to_owned()])
+        .await
+        .unwrap();
     assert_eq!(gone.removed.len(), 21);
     bench.follow(index).await;
     vectors.retain(|key, _| !gone.removed.contains(key));
     let found = index.search(&query, 100, 100, None).await.unwrap();
     compare(&found, &expected(&query, &vectors), 100);
     // A document that is renamed keeps its chunks.
-    bench.store.rename("d000.txt", "renamed.txt", Vec::new()).await.unwrap();
+    bench
+        .store
+        .rename("d000.txt", "renamed.txt", Vec::new())
+        .await
+        .unwrap();
     bench.follow(index).await;
     let again = index.search(&query, 100, 100, None).await.unwrap();
     compare(&again, &found, 100);
@@ -346,11 +371,19 @@ async fn another_model(bench: &Bench, index: &dyn VectorIndex) {
     let query = vector(3, 7);
     let error = index.search(&query, 5, 5, None).await.unwrap_err();
     assert!(
-        matches!(error, IndexError::Dimensions { query: 7, index: DIMENSIONS }),
+        matches!(
+            error,
+            IndexError::Dimensions {
+                query: 7,
+                index: DIMENSIONS
+            }
+        ),
         "{error}"
     );
     // The vectors of the next one come beside those that serve, and are not among them until they do.
-    let answers = vectors.keys().map(|key| (*key, Some(vector(key.unsigned_abs(), 7))));
+    let answers = vectors
+        .keys()
+        .map(|key| (*key, Some(vector(key.unsigned_abs(), 7))));
     let answers: Vec<_> = answers.collect();
     let shorter: HashMap<ChunkKey, Vec<f32>> = answers
         .iter()
@@ -385,7 +418,13 @@ async fn goes_on_after_a_restart(bench: &Bench, index: &dyn VectorIndex, name: &
 async fn odd_texts(bench: &Bench, index: &dyn VectorIndex) {
     let long = "w\u{f6}rter ".repeat(20_000);
     let same = vector(1, DIMENSIONS);
-    let texts = ["", "\u{1f600} \"quoted\" \\ back", "line\nline\ttab\u{7}", "\u{5d0}\u{5d1}", long.as_str()];
+    let texts = [
+        "",
+        "\u{1f600} \"quoted\" \\ back",
+        "line\nline\ttab\u{7}",
+        "\u{5d0}\u{5d1}",
+        long.as_str(),
+    ];
     let chunks: Vec<_> = texts.iter().map(|text| (*text, Some(same.clone()))).collect();
     let keys = bench.put("odd.txt", &chunks).await;
     bench.store.serve(MODEL).await.unwrap();

@@ -167,7 +167,8 @@ fn found(answer: &SearchAnswer, is_settled: bool) -> String {
         text.push('\n');
     }
     if let Some(note) = &answer.words_only {
-        add(&mut text, format_args!("\n(Only words were compared: {note})\n"));
+        // It says itself that only words were compared, and why.
+        add(&mut text, format_args!("\n(Note: {note}.)\n"));
     }
     if !is_settled || answer.pending > 0 {
         add(

@@ -36,7 +36,7 @@ fn indexing(home: &Home, server: &Embeddings, more: &str) -> (Value, Vec<Receive
     (printed(home, &["kb", "index", "--json"]), server.requests())
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_provider_decides_who_is_asked_and_how() {
     for (provider, model, path, expected) in [
         (
@@ -101,7 +101,7 @@ fn a_local_model_is_looked_for_in_its_folder() {
     assert!(stderr.contains(words), "{stderr}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_key_the_length_and_the_prefixes_go_with_every_request() {
     let (home, server) = (home(), Embeddings::start(48).await.unwrap());
     let more = "api_key = \"env:EMBEDDINGS_KEY\"\ndimensions = 24\nquery_prefix = \"ask: \"\n\
@@ -127,7 +127,7 @@ fn parts(count: usize) -> String {
     (0..count).fold("# Parts\n\n".to_owned(), |text, at| text + &part(at))
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn batches_and_chunks_are_as_large_as_is_set() {
     let mut counts = Vec::new();
     for (more, batch, widest) in [
@@ -191,7 +191,7 @@ fn asked(server: &Embeddings, query: &str) -> usize {
         .count()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recent_queries_are_kept_as_many_as_are_set() {
     for (entries, times) in [(0, 3), (16, 1)] {
         let server = Embeddings::start(16).await.unwrap();
@@ -203,7 +203,7 @@ async fn recent_queries_are_kept_as_many_as_are_set() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_query_waits_as_long_as_is_set_and_a_failed_server_rests_as_long_as_is_set() {
     let server = Embeddings::start(16).await.unwrap();
     server.slow("tardy", Duration::from_millis(1_500));
@@ -212,9 +212,9 @@ async fn a_query_waits_as_long_as_is_set_and_a_failed_server_rests_as_long_as_is
     let hasty = daemon(&server, "query_timeout_ms = 150\nrest_s = 3600\n").await;
     let said = words_only(&hasty, "tardy alpha").await.unwrap();
     assert!(said.contains("no answer within 150 ms"), "{said}");
-    let said = words_only(&hasty, "beta").await.unwrap();
+    let said = words_only(&hasty, "zeta").await.unwrap();
     assert!(said.contains("rests until"), "{said}");
-    assert_eq!(asked(&server, "beta"), 0);
+    assert_eq!(asked(&server, "zeta"), 0);
     // After a second it is asked again.
     let short = daemon(&server, "query_timeout_ms = 150\nrest_s = 1\n").await;
     assert!(words_only(&short, "tardy alpha").await.is_some());
@@ -225,7 +225,7 @@ async fn a_query_waits_as_long_as_is_set_and_a_failed_server_rests_as_long_as_is
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documents_wait_as_long_as_is_set() {
     for (limit, embedded) in [(1_000, 0), (60_000, 1)] {
         let (home, server) = (home(), Embeddings::start(16).await.unwrap());

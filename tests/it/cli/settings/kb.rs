@@ -21,7 +21,7 @@ fn indexed(home: &Home, config: &str) -> Value {
 fn failures(index: &Value) -> Vec<&str> {
     let failed = index["failed"].as_array().unwrap().iter();
     failed
-        .map(|document| document["state"]["code"].as_str().unwrap_or_default())
+        .map(|document| document["code"].as_str().unwrap_or_default())
         .collect()
 }
 
@@ -49,7 +49,7 @@ fn moves(explained: &Value) -> String {
         .collect()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bank_that_is_switched_off_is_neither_searched_nor_offered() {
     for (config, offered) in [("", true), ("[kb]\nenabled = false", false)] {
         let daemon = Setup::default().config(config).start().await;
@@ -97,14 +97,15 @@ fn what_is_indexed_follows_patterns_and_bounds() {
 
 #[test]
 fn the_process_that_reads_a_file_has_the_time_and_the_memory_that_are_set() {
+    // Little text, in more bytes than the last process may have.
     let page = format!(
-        "<!doctype html><html><body><h1>Fees</h1>{}</body></html>",
-        "<p>A card costs four euros.</p>".repeat(40_000)
+        "<!doctype html><html><body><h1>Fees</h1><p>A card costs four euros.</p><!--{}--></body></html>",
+        "x".repeat(8 << 20)
     );
     for (config, failed) in [
         ("", &[][..]),
         ("[kb]\nparse_timeout_ms = 1\n", &["parser_too_slow"]),
-        ("[kb]\nparse_memory_mb = 16\n", &["parser_out_of_memory"]),
+        ("[kb]\nparse_memory_mb = 4\n", &["parser_out_of_memory"]),
     ] {
         let home = Home::new("");
         home.write("knowledge-bank/fees.html", &page);
@@ -113,7 +114,7 @@ fn the_process_that_reads_a_file_has_the_time_and_the_memory_that_are_set() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn as_many_files_are_worked_on_at_once_as_are_set() {
     for (workers, widest) in [(1, 1), (3, 3)] {
         let server = Embeddings::start(16).await.unwrap();
@@ -177,7 +178,7 @@ async fn is_noticed_at_once(config: &str) -> bool {
     paths(&daemon).await.iter().any(|path| path == "beside.md")
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changes_are_noticed_by_watching_or_by_comparing_anew() {
     let hour = "rescan_interval_s = 3600\n";
     for (config, noticed) in [
@@ -222,7 +223,7 @@ fn words_and_vectors_are_joined_as_is_set() {
             "fusion = \"convex\"\nvector_weight = 0.25\n",
             "0.75 words, 0.25 vectors",
         ),
-        ("vector_weight = 0.875\n", "0.13 words, 0.88 vectors"),
+        ("vector_weight = 0.8\n", "0.20 words, 0.80 vectors"),
         ("fusion = \"rrf\"\n", "1/(20 + rank)"),
         ("fusion = \"auto\"\n", usual.as_str()),
     ] {
@@ -247,6 +248,10 @@ fn law() -> Home {
         "knowledge-bank/blog/stew.md",
         "# Stew\n\nLentils, carrots and smoked paprika simmer for an hour. An employee of the canteen stirs.\n",
     );
+    for at in 1..=6 {
+        let text = format!("# Note {at}\n\nThe canteen has {at} tables near window {at}.\n");
+        home.write(&format!("knowledge-bank/blog/note-{at}.md"), &text);
+    }
     home
 }
 
@@ -312,7 +317,7 @@ fn what_is_far_from_the_query_is_no_answer() {
         let config = format!("[kb]\nrelevant_cosine_min = {cosine}\n");
         documents(&explained(&home, &config, "zebra migration across the Serengeti")).len()
     };
-    assert_eq!((found("0"), found("1.0")), (3, 0));
+    assert_eq!((found("0"), found("1.0")), (5, 0), "of at most five");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn lines(server: &Embeddings, routing: &str) -> String {
 /// A question that no rule knows.
 const QUESTION: &str = "would velvet zanzibarium frighten you";
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_waits_for_the_embedder_as_long_as_is_set() {
     let server = Embeddings::start(64).await.unwrap();
     server.slow("zanzibarium", Duration::from_millis(1_500));
@@ -32,6 +32,39 @@ async fn a_question_waits_for_the_embedder_as_long_as_is_set() {
     };
     assert!(score(30_000).is_number());
     assert_eq!(score(100), Value::Null);
+}
+
+#[test]
+fn the_second_tier_scores_by_the_lists_and_in_the_way_that_are_set() {
+    let home = Home::new("");
+    home.write("routing/patterns.txt", "address = you\nours.none = ours\n");
+    home.write(
+        "mine.txt",
+        "do you guard the lighthouse\nwho lights your lamp\nare you keeping the lamp\n",
+    );
+    home.write(
+        "other.txt",
+        "do you keep the lamp burning\nare you in the lighthouse\nwho sails by\n",
+    );
+    let score = |config: &str| {
+        home.configure(&format!("[discovery]\nollama = false\n{config}"));
+        let arguments = [
+            "prompt",
+            "--message",
+            "do you keep the lighthouse lamp burning",
+            "--json",
+        ];
+        printed(&home, &arguments)["routing"]["score"].as_f64().unwrap()
+    };
+    let usual = score("");
+    assert!(score("[routing]\nexamples_file = \"mine.txt\"\n") > usual);
+    assert!(score("[routing]\ncounterexamples_file = \"other.txt\"\n") < usual);
+    let nearest = score("[routing]\nexamples_file = \"mine.txt\"\nembedding_score = \"nearest\"\n");
+    let margin = score("[routing]\nexamples_file = \"mine.txt\"\nembedding_score = \"margin\"\n");
+    assert!(
+        nearest > margin,
+        "a cosine, and a difference of cosines: {nearest} {margin}"
+    );
 }
 
 /// How often the server was asked for the question.
@@ -59,7 +92,7 @@ async fn prepared(daemon: &Daemon, server: &Embeddings) {
     panic!("the second tier never became ready");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_embedder_that_did_not_answer_is_left_alone_as_long_as_is_set() {
     for (rest, times) in [(3_600, 1), (0, 3)] {
         let server = Embeddings::start(64).await.unwrap();
@@ -78,7 +111,7 @@ async fn an_embedder_that_did_not_answer_is_left_alone_as_long_as_is_set() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_triage_log_keeps_of_a_question_what_is_set() {
     for (keep, has_hash, has_text) in [
         ("none", false, false),

@@ -54,7 +54,7 @@ fn a_passage_stands_below_its_id_and_its_source() {
             text: "Twelve weeks.\n".to_owned(),
             score: 1.0,
         }],
-        words_only: Some("the embedder rests.".to_owned()),
+        words_only: Some("only words were compared: the embedder rests".to_owned()),
         pending: 0,
     };
     let text = found(&answer, true);
@@ -64,7 +64,7 @@ fn a_passage_stands_below_its_id_and_its_source() {
     );
     assert!(text.contains(&expected), "{text}");
     assert!(
-        text.contains("Only words were compared: the embedder rests."),
+        text.contains("(Note: only words were compared: the embedder rests.)"),
         "{text}"
     );
     assert!(!text.contains("still being read"), "{text}");
