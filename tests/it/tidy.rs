@@ -33,6 +33,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("sqlx", &["store"]),
     ("rusqlite", &["store"]),
     ("reqwest", &["io"]),
+    ("chromadb", &["kb"]),
     ("rustix", &["io", "store"]),
 ];
 

@@ -14,7 +14,7 @@ use crate::{http, model, process, suites};
 /// The tool of the demo. The small model calls a tool whenever one is offered, and does not choose well among several.
 const TOOLS: [&str; 1] = ["search_knowledge_base"];
 /// A document for the demo's knowledge bank, and its name there.
-const DOCUMENT: (&str, &str) = ("tests/fixtures/knowledge/handbook.pdf", "pump-handbook.pdf");
+const DOCUMENT: (&str, &str) = ("tests/fixtures/knowledge/handbook.pdf", "handbook.pdf");
 /// How long reading the document may take.
 const INDEX_TIMEOUT: Duration = Duration::from_secs(30);
 /// The instructions of the demo; short, for the same reason.

@@ -4,6 +4,7 @@
 //! a release that does not build stops those that need it. To add a suite: a function that gives a [`Count`], a
 //! row in [`SUITES`], and a row in `CONTRIBUTING.md`.
 
+mod chroma;
 mod crash;
 mod embeddings;
 mod sandbox;
@@ -101,6 +102,7 @@ const SUITES: &[Suite] = &[
     suite("sdk-node", Tier::Change, Needs::Release, sdk::node),
     suite("kill", Tier::Change, Needs::Release, crash::run),
     suite("embeddings", Tier::Change, Needs::Release, embeddings::run),
+    suite("chroma", Tier::Change, Needs::Release, chroma::run),
     suite("sandbox", Tier::Change, Needs::Release, sandbox::run),
     suite("demo", Tier::Change, Needs::Release, || {
         demo::run(true, 0).map(|()| Count::ONE)

@@ -150,16 +150,6 @@ impl Chroma {
         }
     }
 
-    /// Looks whether the server answers and the collection can be used; what there is, in a sentence.
-    pub async fn look(&self) -> Result<String, IndexError> {
-        let found = self.server.find().await?;
-        let Options { url, collection, .. } = self.server.options();
-        Ok(match found {
-            Some(found) => format!("{} vectors in `{collection}` at {url}", found.count().await?),
-            None => format!("{url} answers; the collection `{collection}` is made when it is needed"),
-        })
-    }
-
     async fn identity(&self) -> Result<&str, Fault> {
         let identity = self.identity.get_or_try_init(|| self.store.identity()).await?;
         Ok(identity)

@@ -50,11 +50,14 @@ pub fn open_chroma(
 }
 
 /// The index that searches go by; once more as what it is, where that is Chroma.
+pub(super) type Opened = (Arc<dyn VectorIndex>, Option<Arc<Chroma>>);
+
+/// Opens the index that searches go by.
 pub(super) fn index(
     options: &Options,
     chunks: &Arc<dyn ChunkStore>,
     clock: &Arc<dyn Clock>,
-) -> Result<(Arc<dyn VectorIndex>, Option<Arc<Chroma>>), Error> {
+) -> Result<Opened, Error> {
     match options.vectors {
         PlaceName::Embedded => Ok((Arc::new(Embedded::new(Arc::clone(chunks))), None)),
         PlaceName::Chroma => {

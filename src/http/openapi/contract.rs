@@ -324,8 +324,10 @@ fn answers(path: &str, method: &str, operation: &mut Value) {
     let has_body = matches!(method, "post" | "patch" | "put");
     let refusals = REFUSALS.iter().filter(|refusal| match refusal.status {
         "401" | "429" | "503" => !is_public,
-        "404" => path == CHAT || path.contains('{'),
-        "408" | "413" | "415" => has_body,
+        // What is put need not be there before, and may be of any kind.
+        "404" => path == CHAT || path.contains('{') && method != "put",
+        "415" => has_body && method != "put",
+        "408" | "413" => has_body,
         "422" => path == CHAT,
         "502" | "504" => path == CHAT || path.starts_with("/v1/models"),
         _ => true,

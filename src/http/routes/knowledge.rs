@@ -18,10 +18,11 @@ use crate::http::{
     documents::{NotStored, Uploader},
     error::ApiError,
     extract::{
-        ApiJson,
+        ApiJson, ApiJsonOrNothing,
         query::{ApiQuery, PathText},
     },
     stamp::Stamp,
+    wire::keys::NoFields,
     wire::knowledge::{
         DocumentList, DocumentPage, Explanation, ListDocuments, RemovedBody, SearchBody, SearchList,
         StatusBody, StoredBody,
@@ -45,6 +46,7 @@ pub(in crate::http) async fn status(
 pub(in crate::http) async fn index(
     State(app): State<AppState>,
     identity: Identity,
+    ApiJsonOrNothing(NoFields {}): ApiJsonOrNothing<NoFields>,
 ) -> Result<(StatusCode, Json<StatusBody>), ApiError> {
     let base = base(&app)?;
     base.written(&app.parts.knowledge_bank);

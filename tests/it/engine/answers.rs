@@ -40,6 +40,18 @@ async fn a_secret_is_masked_however_it_is_cut_into_pieces() {
 }
 
 #[tokio::test]
+async fn marks_of_wrapped_content_are_not_repeated_to_people() {
+    for chars in [1, 9, 1000] {
+        let reply = Reply::text(
+            "It says: <<<EXTERNAL_UNTRUSTED_CONTENT id=\"b1\" source=\"a\">>>\nsix months\n<<<END_UNTRUSTED_CONTENT id=\"b1\">>",
+        )
+        .chunk_chars(chars);
+        let texts = answers("You help.\n", reply, |chat| chat).await;
+        assert_eq!(texts, ["It says: six months\n"; 2], "{chars}");
+    }
+}
+
+#[tokio::test]
 async fn a_secret_in_a_call_for_the_client_is_masked() {
     let tools = json!([{ "type": "function", "function": {
         "name": "send_mail", "parameters": { "type": "object", "properties": { "text": { "type": "string" } } },

@@ -48,16 +48,9 @@ fn half(name: &str) -> Vec<u8> {
     bytes[..bytes.len() / 2].to_vec()
 }
 
-// A command that is run to its end would stop the scripted server in a runtime of one thread.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bad_file_costs_itself_and_says_what_would_help() {
-    let daemon = Setup::default()
-        .file("knowledge-bank/lockers.md", GOOD)
-        .config(&format!("[kb]\nfile_bytes_max = {FILE_BYTES_MAX}"))
-        .start()
-        .await;
-    let bank = daemon.path("knowledge-bank");
-    let expected = [
+/// Files of every kind, and the stable name of what is wrong with them, empty where nothing is.
+fn files() -> [(&'static str, Vec<u8>, &'static str); 16] {
+    [
         ("empty.md", Vec::new(), "empty"),
         ("huge.txt", vec![b'a'; FILE_BYTES_MAX + 1], "too_large"),
         ("binary.md", b"# Title\n\0\0\0\x01\x02\x03".to_vec(), "binary"),
@@ -90,7 +83,19 @@ async fn a_bad_file_costs_itself_and_says_what_would_help() {
             b"Die Schl\xfcssel\xfcbergabe erfolgt im Sekretariat.\n".to_vec(),
             "",
         ),
-    ];
+    ]
+}
+
+// A command that is run to its end would stop the scripted server in a runtime of one thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_file_costs_itself_and_says_what_would_help() {
+    let daemon = Setup::default()
+        .file("knowledge-bank/lockers.md", GOOD)
+        .config(&format!("[kb]\nfile_bytes_max = {FILE_BYTES_MAX}"))
+        .start()
+        .await;
+    let bank = daemon.path("knowledge-bank");
+    let expected = files();
     for (name, bytes, _) in &expected {
         put(&daemon, name, bytes);
     }

@@ -102,7 +102,6 @@ async fn a_daemon_searches_in_chroma_and_goes_by_words_while_it_is_away() {
     }
 
     // What is deleted leaves it, without a search.
-    #[expect(clippy::disallowed_methods, reason = "a user deletes a file")]
     std::fs::remove_file(daemon.path("knowledge-bank/travel.md")).unwrap();
     wait_until("the document is still in Chroma", async || {
         let left = server.collections().remove(0).1;

@@ -6,6 +6,8 @@ use crate::support::Home;
 
 const CHESS: &str = "# Chess club\n\nThe chess club meets on Thursdays in the tower room.\n";
 
+const QUESTION: &str = "When does the chess club meet?";
+
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
@@ -53,7 +55,6 @@ fn documents_are_indexed_searched_explained_and_scored() {
     assert_eq!(status["status"]["documents"], 2, "{text}");
     assert_eq!(status["failed"][0]["code"], "empty", "{text}");
 
-    const QUESTION: &str = "When does the chess club meet?";
     let (_, text, _) = home.run(&["kb", "search", QUESTION]);
     assert!(
         text.starts_with("1. [kb-") && text.contains("clubs/chess.md (secondary): Chess club"),

@@ -244,10 +244,10 @@ async fn what_a_new_policy_shuts_leaves_the_index_and_comes_back_when_it_opens()
     daemon.upstream.push(Reply::text("done"));
     Chat::new(&daemon, "Read it").send().await.content();
     let chats = daemon.upstream.chats();
-    let last = chats.last().unwrap()["messages"].to_string();
+    let told = chats.last().unwrap()["messages"].to_string();
     assert!(
-        last.contains("not_found") && !last.contains("Thursdays"),
-        "{last}"
+        told.contains("not_found") && !told.contains("Thursdays"),
+        "{told}"
     );
     // Neither does anything go in or out by the administrator's door.
     let request = daemon.ask("PUT", "/v1/admin/kb/documents/clubs/new.md");

@@ -193,11 +193,7 @@ fn live(start: &Start, chroma: Chroma, port: u16, folder: &Path, count: &mut Cou
         Ok(answer["words_only"].is_null() && answer["data"][0]["document"] == "leave.md")
     };
     let status = || -> Result<Value> { Ok(daemon.call("GET", "/v1/admin/kb", &Value::Null)?.json()) };
-    let says = |what: &str, is_so: bool| println!("{} {what}", if is_so { "ok    " } else { "FAILED" });
-    let mut check = |what: &str, is_so: bool| {
-        says(what, is_so);
-        count.add(is_so);
-    };
+    let mut check = |what: &str, is_so: bool| add(count, what, is_so);
     check("a search goes by the vectors in Chroma", wait(by_vectors)?);
     let chunks = status()?["chunks"].as_u64();
     check(
@@ -258,19 +254,22 @@ fn migrate(start: &Start, chroma: &Chroma, count: &mut Count) -> Result<()> {
         .lines
         .iter()
         .any(|line| line.contains("compares vectors by `l2`"));
-    count.add(!refused.success && says_so && chroma.rows("squares")? == 0);
+    let is_refused = !refused.success && says_so && chroma.rows("squares")? == 0;
+    add(count, "a collection of another space is refused", is_refused);
     let status = command(&["kb", "status", "--json"], None)?;
     let status: Value = serde_json::from_str(&status.lines.concat())?;
     let chunks = status["status"]["chunks"]
         .as_u64()
         .context("no count of chunks")?;
     for _ in 0..2 {
-        count.add(command(&["kb", "migrate", "--to", "chroma"], Some("moved"))?.success);
-        count.add(chroma.rows("moved")? == chunks);
+        let moved = command(&["kb", "migrate", "--to", "chroma"], Some("moved"))?;
+        add(count, "moving to Chroma says so", moved.success);
+        add(count, "every vector is there", chroma.rows("moved")? == chunks);
     }
     let back = command(&["kb", "migrate", "--to", "embedded", "--json"], Some("moved"))?;
     let back: Value = serde_json::from_str(&back.lines.concat())?;
-    count.add(back["embedded"].as_u64() == Some(chunks) && back["problem"].is_null());
+    let is_back = back["embedded"].as_u64() == Some(chunks) && back["problem"].is_null();
+    add(count, "moving back counts every vector", is_back);
     let found = |place: &str| -> Result<Value> {
         let file = start.home.join("tidegate.toml");
         let text = std::fs::read_to_string(&file)?;
@@ -281,8 +280,14 @@ fn migrate(start: &Start, chroma: &Chroma, count: &mut Count) -> Result<()> {
         ensure!(answer["words_only"].is_null(), "{answer}");
         Ok(answer["passages"].take())
     };
-    count.add(found("chroma")? == found("embedded")?);
+    let is_same = found("chroma")? == found("embedded")?;
+    add(count, "both find the same", is_same);
     Ok(())
+}
+
+fn add(count: &mut Count, what: &str, is_so: bool) {
+    println!("{} {what}", if is_so { "ok    " } else { "FAILED" });
+    count.add(is_so);
 }
 
 /// Whether something becomes so in time. What fails meanwhile is not so yet.

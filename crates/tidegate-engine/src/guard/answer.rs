@@ -12,6 +12,7 @@ use tidegate_core::tool::{Arguments, ToolCall};
 use tidegate_gate::guards::{
     prompt_leak::{self, Fingerprints, Passage},
     secrets,
+    untrusted::Unmarked,
 };
 
 use super::citations::Citations;
@@ -65,6 +66,7 @@ impl Prints {
 pub(crate) struct Answer {
     prompt: prompt_leak::Stream,
     secrets: secrets::Stream,
+    unmarked: Unmarked,
     /// Absent where nobody can show a passage.
     citations: Option<(Citations, Arc<Shown>)>,
 }
@@ -85,6 +87,7 @@ impl Answer {
             citations: None,
             prompt: prompt_leak::Stream::new(Arc::clone(&turn.prints)),
             secrets: secrets::Stream::new(Arc::clone(&turn.engine.parts().redactor)),
+            unmarked: Unmarked::default(),
         }
     }
 
@@ -93,6 +96,7 @@ impl Answer {
         match self.prompt.push(text) {
             Passage::Shown(text) => {
                 let text = self.secrets.push(&text);
+                let text = self.unmarked.push(&text);
                 Passage::Shown(self.cited(text))
             }
             Passage::Leak => Passage::Leak,
@@ -112,6 +116,7 @@ impl Answer {
         match self.prompt.finish() {
             Passage::Shown(text) => {
                 let text = self.secrets.push(&text) + &self.secrets.finish();
+                let text = self.unmarked.push(&text) + &self.unmarked.finish();
                 let mut text = self.cited(text);
                 if let Some((citations, shown)) = &mut self.citations {
                     text.push_str(&citations.finish(|id| shown.name(id)));

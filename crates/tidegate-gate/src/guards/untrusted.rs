@@ -4,6 +4,8 @@
 //! compatibility forms (full-width brackets and bars) mapped. A token is removed the moment its last letter
 //! arrives, so what is left never holds one, however they were nested, and one pass is enough.
 
+mod markers;
+
 use tidegate_core::markup;
 use unicode_normalization::UnicodeNormalization;
 
@@ -15,6 +17,8 @@ const NAME_CHARS_MAX: usize = 32;
 
 /// The longest source that is shown in a marker, in characters.
 const SOURCE_CHARS_MAX: usize = 200;
+
+pub use markers::Unmarked;
 
 const BEGIN: &str = "EXTERNAL_UNTRUSTED_CONTENT";
 const END: &str = "END_UNTRUSTED_CONTENT";

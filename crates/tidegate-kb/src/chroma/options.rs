@@ -137,6 +137,8 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
+    type Change = fn(&mut Options);
+
     #[test]
     fn an_address_is_brought_into_form_and_a_wrong_setting_named() {
         let with = |change: fn(&mut Options)| {
@@ -147,7 +149,7 @@ mod tests {
         assert_eq!(with(|_| ()).unwrap().url, URL);
         let url = with(|options| "https://vectors.example.org/chroma/".clone_into(&mut options.url));
         assert_eq!(url.unwrap().url, "https://vectors.example.org/chroma");
-        let wrong: [(fn(&mut Options), &str); 10] = [
+        let wrong: [(Change, &str); 10] = [
             (
                 |options| "localhost:8000".clone_into(&mut options.url),
                 "chroma_url",

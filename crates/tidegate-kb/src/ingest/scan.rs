@@ -75,7 +75,7 @@ fn is_same(node: &Node, known: &KnownFile) -> bool {
 }
 
 /// Names that people, or other file systems, take for the same are equal after this.
-fn fold(path: &str) -> String {
+pub(super) fn fold(path: &str) -> String {
     if path.is_ascii() {
         path.to_ascii_lowercase()
     } else {

@@ -68,6 +68,8 @@ struct Loop {
     waits_for_all: bool,
     was_idle: bool,
     rescan_at: Instant,
+    /// The paths that have been seen, by what is the same for names that look alike.
+    names: HashMap<String, String>,
 }
 
 impl Loop {
@@ -87,6 +89,7 @@ impl Loop {
             waits_for_all: false,
             was_idle: true,
             rescan_at: Instant::now(),
+            names: HashMap::new(),
         }
     }
 
@@ -218,6 +221,11 @@ impl Loop {
         let Some((tree, roots)) = self.tree(path.to_owned()).await else {
             return;
         };
+        if self.is_ambiguous(path, &tree.nodes) {
+            let soon = Instant::now() + Duration::from_millis(self.shared.options.debounce_ms);
+            self.rescan_at = self.rescan_at.min(soon);
+            return;
+        }
         let mut forced: Vec<KnownFile> = Vec::new();
         let known = if is_forced {
             forced = known;
@@ -234,6 +242,32 @@ impl Loop {
             }
             self.plan(difference, is_urgent, is_forced).await;
         }
+    }
+
+    /// Whether only a look at everything can tell what these files are: where another name looks the same, and where
+    /// the name is no text, so that what was seen of it is not its name.
+    fn is_ambiguous(&mut self, path: &str, nodes: &[Node]) -> bool {
+        let mut is_ambiguous = path.contains('\u{fffd}');
+        for node in nodes {
+            let first = self
+                .names
+                .entry(scan::fold(&node.path))
+                .or_insert_with(|| node.path.clone());
+            if *first != node.path {
+                let is_there = self
+                    .shared
+                    .options
+                    .folder
+                    .join(&*first)
+                    .symlink_metadata()
+                    .is_ok();
+                is_ambiguous |= is_there;
+                if !is_there {
+                    first.clone_from(&node.path);
+                }
+            }
+        }
+        is_ambiguous
     }
 
     /// Compares everything.
@@ -263,6 +297,11 @@ impl Loop {
         };
         if tree.nodes.iter().any(|node| node.path.is_empty()) {
             return Err("the knowledge bank cannot be listed; the index stays as it is".to_owned());
+        }
+        self.names.clear();
+        for node in &tree.nodes {
+            let first = self.names.entry(scan::fold(&node.path));
+            first.or_insert_with(|| node.path.clone());
         }
         let files_max = self.shared.options.files_max;
         let cut = tree.cut.then(|| format!("the knowledge bank holds more than {files_max} files (`kb.files_max`); the rest is not indexed"));

@@ -1,3 +1,4 @@
+mod names;
 mod world;
 
 use std::{os::unix::fs::symlink, sync::atomic::Ordering};
