@@ -155,7 +155,10 @@ fn routes_of_the_api() -> OpenApiRouter<AppState> {
         .routes(routes!(knowledge::search))
         .routes(routes!(knowledge::explain))
         // A path may hold slashes, too.
-        .route("/v1/admin/kb/documents/{*path}", put(knowledge::put).delete(knowledge::remove))
+        .route(
+            "/v1/admin/kb/documents/{*path}",
+            put(knowledge::put).delete(knowledge::remove),
+        )
         .routes(routes!(docs::document))
         .routes(routes!(docs::page))
 }

@@ -28,8 +28,8 @@ use tidegate_kb::{
 use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
 
-pub use self::vectors::{PlaceName, open_chroma};
 use self::shown::{Shown, is_open};
+pub use self::vectors::{PlaceName, open_chroma};
 use super::{Error, live_zones::LiveZones, part, zones::real};
 use crate::config::Settings;
 

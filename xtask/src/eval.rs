@@ -138,6 +138,11 @@ async fn measure(what: What, model: Option<&Path>, gate: Option<&routing::Figure
     Ok(true)
 }
 
+/// Whether there is development data beside the repository.
+pub(crate) fn has_data() -> bool {
+    beside().join("retrieval").is_dir()
+}
+
 /// Development data that lies beside the repository.
 fn beside() -> PathBuf {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");

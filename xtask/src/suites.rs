@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{audit, bench, corpus, demo, model, process};
+use crate::{audit, bench, corpus, demo, eval, model, process};
 
 /// How long a cargo command may take.
 const CARGO_TIMEOUT: Duration = Duration::from_mins(30);
@@ -110,6 +110,7 @@ const SUITES: &[Suite] = &[
     suite("bench", Tier::Change, Needs::Release, || {
         bench::run(true).map(|_| Count::ONE)
     }),
+    suite("eval", Tier::Change, Needs::Nothing, evaluation),
     suite("audit", Tier::All, Needs::Nothing, audit::run),
 ];
 
@@ -203,6 +204,21 @@ pub(crate) fn check() -> Result<bool> {
 /// Builds the release binary.
 pub(crate) fn build_release() -> Result<()> {
     release().map(|_| ())
+}
+
+/// How well documents are found, where the development data lies beside the repository.
+fn evaluation() -> Result<Count> {
+    let everything = eval::What::Everything {
+        data: None,
+        bless: false,
+    };
+    let is_measured = eval::has_data();
+    let is_good = eval::run(everything, None)?;
+    let mut count = Count::default();
+    if is_measured {
+        count.add(is_good);
+    }
+    Ok(count)
 }
 
 fn cargo(arguments: &[&str]) -> Result<Count> {

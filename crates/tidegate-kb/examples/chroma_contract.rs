@@ -1,6 +1,13 @@
 //! The contract of an index over vectors before a real Chroma: `chroma_contract URL`. It makes collections of its own and
 //! leaves them there. Ends with the line `N passed, N failed`.
 
+#![expect(
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "these are tests, run by a command of their own"
+)]
+
 #[path = "../tests/vectors/contract.rs"]
 mod contract;
 

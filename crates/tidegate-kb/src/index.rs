@@ -3,7 +3,11 @@
 use std::collections::HashMap;
 
 use async_trait::async_trait;
-use tidegate_core::{error::StoreError, knowledge::Filter, port::{ChunkKey, VectorPage}};
+use tidegate_core::{
+    error::StoreError,
+    knowledge::Filter,
+    port::{ChunkKey, VectorPage},
+};
 
 /// Why the vectors cannot be asked. Words still can.
 #[derive(Debug, Clone, thiserror::Error)]

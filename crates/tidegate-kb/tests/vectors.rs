@@ -1,6 +1,8 @@
 //! The contract of an index over vectors, held by the one in memory and by the one in Chroma before a scripted server.
 //! Before a real one: `cargo xtask test --only chroma`.
 
+// `cfg(test)` is always on here; it tells clippy that the contract belongs to tests, too.
+#[cfg(test)]
 #[path = "vectors/contract.rs"]
 mod contract;
 

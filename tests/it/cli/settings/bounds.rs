@@ -139,7 +139,9 @@ fn handles(daemon: &Daemon) -> usize {
 /// As many handles as there are after many reads side by side, time after time, until they are `enough`.
 async fn handles_under_load(readers: usize, enough: impl Fn(usize, usize) -> bool) -> usize {
     let daemon = Setup::default()
-        .config(&format!("[store]\nreaders_max = {readers}\n[kb]\nenabled = false"))
+        .config(&format!(
+            "[store]\nreaders_max = {readers}\n[kb]\nenabled = false"
+        ))
         .start()
         .await;
     let deadline = Instant::now() + SOON;

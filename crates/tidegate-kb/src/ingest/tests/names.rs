@@ -15,7 +15,9 @@ async fn a_name_that_is_taken_or_no_text_is_told_while_the_folder_is_watched() {
     let is = async |indexed: &[&str], failed: &[(&str, &str)]| {
         let expected = (owned(indexed), coded(failed));
         daemon
-            .until(&format!("{expected:?}"), async |_| daemon.state().await == expected)
+            .until(&format!("{expected:?}"), async |_| {
+                daemon.state().await == expected
+            })
             .await;
     };
     world.write("Same.md", "# Same\n\nfirst\n");
