@@ -229,7 +229,7 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
     } else {
         None
     };
-    let mut server: Vec<Arc<ToolSpec>> = if routing.about_agent {
+    let server: Vec<Arc<ToolSpec>> = if routing.about_agent {
         Vec::new()
     } else {
         allowed
@@ -244,21 +244,30 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
         .filter(|message| message.source() == Source::ClientSystem)
         .map(Message::text)
         .collect();
-    let summary = capabilities::summary(subject(&server));
-    let input = ComposeInput {
-        message: human,
-        client_system: &client_system,
-        clock: engine.parts().clock.as_ref(),
-        capability_summary: &summary,
-        capability_report: report.as_deref(),
-        recalled: None,
+    let compose = |summary: &str| {
+        let input = ComposeInput {
+            message: human,
+            client_system: &client_system,
+            clock: engine.parts().clock.as_ref(),
+            capability_summary: summary,
+            capability_report: report.as_deref(),
+            recalled: None,
+        };
+        composer
+            .compose(&input)
+            .map_err(|fault| RunError::Prompt(fault.to_string()))
     };
-    let prompt = composer
-        .compose(&input)
-        .map_err(|fault| RunError::Prompt(fault.to_string()))?;
-    if let Some(narrowed) = prompt.skill.as_ref().and_then(|skill| skill.tools.as_ref()) {
-        server.retain(|spec| spec.mode.is_control() || narrowed.contains(&spec.name));
+    let mut prompt = compose(&capabilities::summary(subject(&server)))?;
+    let narrowed = prompt.skill.as_ref().and_then(|skill| skill.tools.as_ref());
+    let left: Option<Vec<Arc<ToolSpec>>> = narrowed.map(|names| {
+        let stays = |spec: &&Arc<ToolSpec>| spec.mode.is_control() || names.contains(&spec.name);
+        server.iter().filter(stays).cloned().collect()
+    });
+    if let Some(left) = &left {
+        // The prompt names the tools that are offered: those that the skill leaves.
+        prompt = compose(&capabilities::summary(subject(left)))?;
     }
+    let server = left.unwrap_or(server);
     Ok(Scene {
         prompt,
         routing,

@@ -1,7 +1,7 @@
 //! The sources of an answer: which passages the turn has shown to its model, and which of them the answer names.
 //!
 //! Citations come from tool results, never from the model's words. A model that names a source which nobody has
-//! shown it has made it up: the name is taken out of the answer ([`crate::guard`]) and counted.
+//! shown it has made it up: the name is taken out of the answer (`guard/citations.rs`) and counted.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -269,16 +269,24 @@ impl Turn {
 
     /// The last event of a finished turn.
     pub(crate) fn finished(&self, reason: FinishReason, outcome: Outcome) -> Finished {
+        let sources = self
+            .shown
+            .as_ref()
+            .map(|shown| shown.report())
+            .unwrap_or_default();
+        if sources.removed > 0 {
+            tracing::info!(
+                removed = sources.removed,
+                shown = sources.shown.len(),
+                "an answer named sources that nothing had shown; their ids were taken out"
+            );
+        }
         Finished {
             reason,
             outcome,
             usage: self.budget.usage(),
             usage_by_role: self.budget.spent().usage_by_role.clone(),
-            sources: self
-                .shown
-                .as_ref()
-                .map(|shown| shown.report())
-                .unwrap_or_default(),
+            sources,
         }
     }
 }

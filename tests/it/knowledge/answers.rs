@@ -68,7 +68,7 @@ async fn an_answer_names_its_sources_and_nothing_that_was_made_up() {
     };
     script();
     let answer = Chat::new(&daemon, QUESTION).send().await;
-    assert_eq!(answer.content(), format!("Fourteen weeks [{id}], says the law ."));
+    assert_eq!(answer.content(), format!("Fourteen weeks [{id}], says the law."));
     let body = answer.json();
     let annotations = &body["choices"][0]["message"]["annotations"];
     assert_eq!(

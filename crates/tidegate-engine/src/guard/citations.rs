@@ -1,7 +1,7 @@
 //! Citations in an answer that no tool of the turn has shown are taken out while it streams.
 //!
 //! A citation stands bare (`kb-` and ten characters) or, alone or in a row, between brackets. Brackets that hold
-//! nothing any more go with it, and so does one space behind. Whatever may still become a citation is held back, at
+//! nothing any more go with it, and so does the space in front, or at the start of a text the one behind. Whatever may still become a citation is held back, at
 //! most [`ROW_BYTES_MAX`] bytes, so that the outcome is the same however the text was cut into pieces.
 
 use tidegate_core::knowledge::CitationId;
@@ -65,9 +65,20 @@ impl Citations {
                 continue;
             }
             self.after_removal = false;
-            let found = match letter {
-                '[' | '(' => row(rest, is_end),
-                'k' if !self.in_word => id(rest, is_end).map_or_else(|found| found, |id| bare(id)),
+            // The space in front goes with what is removed: a full stop then stands where it belongs.
+            let (space, from) = match rest.strip_prefix(' ') {
+                Some("") if !is_end => {
+                    rest.clone_into(&mut self.held);
+                    return out;
+                }
+                Some(from) => (" ", from),
+                None => ("", rest),
+            };
+            let found = match from.chars().next() {
+                Some('[' | '(') => row(from, is_end),
+                Some('k') if !space.is_empty() || !self.in_word => {
+                    id(from, is_end).map_or_else(|found| found, |id| bare(id))
+                }
                 _ => Found::Nothing,
             };
             match found {
@@ -77,10 +88,14 @@ impl Citations {
                 }
                 Found::Row(row) => {
                     let known: Vec<&str> = row.ids.iter().copied().filter(|id| is_known(id)).collect();
-                    self.after_removal = known.is_empty();
-                    write(&mut out, &row, &known, rest);
+                    if known.is_empty() {
+                        self.after_removal = space.is_empty();
+                    } else {
+                        out.push_str(space);
+                    }
+                    write(&mut out, &row, &known, from);
                     self.in_word = !known.is_empty() && row.brackets.is_none();
-                    rest = rest.get(row.bytes..).unwrap_or_default();
+                    rest = from.get(row.bytes..).unwrap_or_default();
                 }
                 Found::Nothing => {
                     out.push(letter);
@@ -211,6 +226,10 @@ mod tests {
             ("[kb-0123456789, kb-9999999999]", "[kb-0123456789]"),
             ("[kb-0123456789; kb-abcdefghjk]", "[kb-0123456789; kb-abcdefghjk]"),
             ("[kb-9999999999, kb-8888888888] x", "x"),
+            (
+                "It is so [kb-9999999999]. And so [kb-9999999999] [kb-8888888888].",
+                "It is so. And so.",
+            ),
             ("[kb-9999999999", "["),
             ("[kb-9999999999 says so]", "[says so]"),
             // No citations: part of a longer word, too short, capitals, markup of other kinds.
