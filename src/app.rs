@@ -280,6 +280,7 @@ impl App {
                 },
                 logs: self.logs.clone(),
                 policy_is_stale: Arc::clone(&self.reload.is_stale),
+                knowledge: self.base(),
             }),
             clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),

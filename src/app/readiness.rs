@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use tidegate_core::port::{KeyStore, LineLog, PageRequest};
+use tidegate_core::port::{KeyStore, KnowledgeBase, LineLog, PageRequest};
 use tidegate_engine::Engine;
 
 use crate::http::{ReadinessItem, ReadinessSource};
@@ -19,6 +19,7 @@ pub(super) struct Readiness {
     pub(super) missing_model: Option<String>,
     pub(super) logs: Vec<Arc<dyn LineLog>>,
     pub(super) policy_is_stale: Arc<AtomicBool>,
+    pub(super) knowledge: Option<Arc<dyn KnowledgeBase>>,
 }
 
 #[async_trait]
@@ -31,6 +32,7 @@ impl ReadinessSource for Readiness {
         };
         let database = self.keys.list(&first).await;
         let faults = self.engine.faults();
+        let documents = documents(self.knowledge.as_deref()).await;
         let dropped: u64 = self.logs.iter().map(|log| log.dropped()).sum();
         vec![
             ReadinessItem {
@@ -64,6 +66,12 @@ impl ReadinessSource for Readiness {
                     String::new()
                 },
             },
+            // Without vectors a search goes by words, and without documents the rest goes on.
+            ReadinessItem {
+                name: "knowledge",
+                ok: true,
+                message: documents,
+            },
             ReadinessItem {
                 name: "logs",
                 ok: true,
@@ -74,5 +82,19 @@ impl ReadinessSource for Readiness {
                 },
             },
         ]
+    }
+}
+
+/// What is wrong with the documents just now, without the names and addresses that `kb status` gives.
+async fn documents(knowledge: Option<&dyn KnowledgeBase>) -> String {
+    let Some(knowledge) = knowledge else {
+        return String::new();
+    };
+    match knowledge.status().await {
+        Ok(status) if status.problems.is_empty() => String::new(),
+        Ok(_) => "something is wrong with the embedder, the vectors or the folder, and searches may go by words alone; \
+                  `tidegate kb status` says what"
+            .into(),
+        Err(_) => "the index does not answer; `tidegate doctor` says why".into(),
     }
 }

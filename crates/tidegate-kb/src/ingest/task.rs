@@ -371,6 +371,7 @@ impl Loop {
 
     async fn plan(&mut self, difference: Difference, is_urgent: bool, is_forced: bool) {
         for (node, failure) in difference.refused {
+            self.drop_job(&node.path);
             let recipe = scan::refusal(&failure);
             if let Err(error) = self.shared.fail(&node, None, failure, recipe).await {
                 self.shared.problems.set("store", Some(error.to_string()));
@@ -432,6 +433,18 @@ impl Loop {
             self.urgent.push_back(job);
         } else {
             self.queue.push_back(job);
+        }
+    }
+
+    /// Takes back what was planned for a path that is refused now. What is being read already is judged anew once it
+    /// is done, or it would stand in the place of the refusal.
+    fn drop_job(&mut self, path: &str) {
+        if self.queued.remove(path) {
+            self.queue.retain(|job| job.node.path != path);
+            self.urgent.retain(|job| job.node.path != path);
+        }
+        if let Some(again) = self.busy.get_mut(path) {
+            *again = true;
         }
     }
 

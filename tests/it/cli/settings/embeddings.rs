@@ -215,6 +215,11 @@ async fn a_query_waits_as_long_as_is_set_and_a_failed_server_rests_as_long_as_is
     let said = words_only(&hasty, "zeta").await.unwrap();
     assert!(said.contains("rests until"), "{said}");
     assert_eq!(asked(&server, "zeta"), 0);
+    for (daemon, is_told) in [(&hasty, true), (&patient, false)] {
+        let (_, ready) = daemon.get("/health/ready").await;
+        assert_eq!(ready["status"], "ready", "{ready}");
+        assert_eq!(ready.to_string().contains("by words alone"), is_told, "{ready}");
+    }
     // After a second it is asked again.
     let short = daemon(&server, "query_timeout_ms = 150\nrest_s = 1\n").await;
     assert!(words_only(&short, "tardy alpha").await.is_some());
