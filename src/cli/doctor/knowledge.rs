@@ -121,7 +121,8 @@ fn judge(status: &KnowledgeStatus) -> Line {
         vectors.unwrap_or_default()
     );
     if let Some(problem) = status.problems.first() {
-        let fix = "a running daemon sees to it; `tidegate kb status` says how far it is";
+        let fix = "start what does not answer, or set `embeddings.provider` or `kb.vectors` to another one; what only \
+                   waits for vectors a running daemon completes, and `tidegate kb status` says how far it is";
         return Line::warning(BASE, format!("{message}; {problem}"), fix);
     }
     if status.failed > 0 {

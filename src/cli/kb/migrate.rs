@@ -144,9 +144,13 @@ fn tell(restored: &Restored, out: Out<'_>) -> Result<(), Error> {
         fetched,
         problem,
     } = restored;
+    let came_back = match fetched {
+        0 => "none had to be fetched from Chroma".to_owned(),
+        fetched => format!("{fetched} of them came back from Chroma"),
+    };
     writeln!(
         out,
-        "The database has vectors for {embedded} of {chunks} chunks; {fetched} of them came back from Chroma."
+        "The database has vectors for {embedded} of {chunks} chunks; {came_back}."
     )?;
     let missing = chunks.saturating_sub(*embedded);
     if missing > 0 {

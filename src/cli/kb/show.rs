@@ -97,8 +97,9 @@ pub(super) fn answer(
         return Ok(output::json(out, &view)?);
     }
     if answer.passages.is_empty() {
-        writeln!(out, "Nothing in the documents is about this.")?;
-        if !has_documents {
+        if has_documents {
+            writeln!(out, "Nothing in the documents is about this.")?;
+        } else {
             nothing_yet(folder, out)?;
         }
     }

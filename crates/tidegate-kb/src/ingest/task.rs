@@ -300,8 +300,12 @@ impl Loop {
         }
         self.names.clear();
         for node in &tree.nodes {
+            // The first in the order of paths, as the comparison has it, in whichever order the disk lists them.
             let first = self.names.entry(scan::fold(&node.path));
-            first.or_insert_with(|| node.path.clone());
+            let first = first.or_insert_with(|| node.path.clone());
+            if node.path < *first {
+                first.clone_from(&node.path);
+            }
         }
         let files_max = self.shared.options.files_max;
         let cut = tree.cut.then(|| format!("the knowledge bank holds more than {files_max} files (`kb.files_max`); the rest is not indexed"));
