@@ -114,7 +114,11 @@ fn ask(daemon: &Daemon) -> Result<()> {
         tools.join(", ")
     );
     if first > FIRST_TOKEN_MAX {
-        bail!("the first words took longer than {} s", FIRST_TOKEN_MAX.as_secs());
+        // A figure and no fault: how fast a model is on a busy machine says nothing about tidegate.
+        println!(
+            "       (more than {} s: a small machine, or a busy one)",
+            FIRST_TOKEN_MAX.as_secs()
+        );
     }
     for citation in &streamed.citations {
         println!(

@@ -1,7 +1,12 @@
-use std::os::unix::ffi::OsStringExt as _;
+//! Names that look alike, and names that are no text, seen by the watcher.
+
+use std::{os::unix::ffi::OsStringExt as _, time::Duration};
 
 use super::world::{Letters, World, coded, owned};
 use crate::ingest::Parts;
+
+/// How long taking files in may last on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is seen of one file alone does not say that another one bears the same name.
 #[tokio::test]
@@ -70,5 +75,8 @@ async fn a_change_of_the_second_of_two_names_does_not_bring_it_in() {
     world.write("z.md", "# Last\n\nlast\n");
     indexed.push("z.md".to_owned());
     is(&indexed).await;
+    assert!(daemon.ingest.settled(PATIENCE).await);
+    is(&indexed).await;
+    assert_eq!(daemon.found("changed").await, owned(&[]));
     daemon.close().await;
 }
