@@ -258,11 +258,7 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
             .map_err(|fault| RunError::Prompt(fault.to_string()))
     };
     let mut prompt = compose(&capabilities::summary(subject(&server)))?;
-    let narrowed = prompt.skill.as_ref().and_then(|skill| skill.tools.as_ref());
-    let left: Option<Vec<Arc<ToolSpec>>> = narrowed.map(|names| {
-        let stays = |spec: &&Arc<ToolSpec>| spec.mode.is_control() || names.contains(&spec.name);
-        server.iter().filter(stays).cloned().collect()
-    });
+    let left = left_by_skill(&prompt, &server);
     if let Some(left) = &left {
         // The prompt names the tools that are offered: those that the skill leaves.
         prompt = compose(&capabilities::summary(subject(left)))?;
@@ -273,6 +269,13 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
         routing,
         server,
     })
+}
+
+/// The tools that the prompt's skill leaves; `None` where it leaves them all.
+fn left_by_skill(prompt: &Prompt, server: &[Arc<ToolSpec>]) -> Option<Vec<Arc<ToolSpec>>> {
+    let names = prompt.skill.as_ref()?.tools.as_ref()?;
+    let stays = |spec: &&Arc<ToolSpec>| spec.mode.is_control() || names.contains(&spec.name);
+    Some(server.iter().filter(stays).cloned().collect())
 }
 
 /// The client's tools first, then the server's. A question about the agent itself is answered without any,
