@@ -168,8 +168,15 @@ fn judge(roots: &Roots, zones: &Zones, requested: &str, act: Act) -> Result<(Pla
         PathFault::Outside => NotStored::Refused("the path leads out of the knowledge bank".to_owned()),
         PathFault::Unreadable(why) => NotStored::Failed(format!("the path cannot be used: {why}")),
     })?;
-    if act == Act::Removal {
-        may_go(&place, requested)?;
+    match act {
+        Act::Removal => may_go(&place, requested)?,
+        // It would lie there and never be found.
+        Act::Upload if requested.split('/').any(|name| name.starts_with('.')) => {
+            return Err(NotStored::Malformed(
+                "names that begin with a dot are not indexed; choose another name".to_owned(),
+            ));
+        }
+        Act::Upload => {}
     }
     let real = place.resolved().real.clone();
     match zones.judge(Access::Write, &real) {

@@ -51,6 +51,11 @@ fn patterns(config: &Config, problems: &mut Problems<'_>) {
                 &key,
                 "an empty pattern matches no file; write one such as `drafts/**`".into(),
             );
+        } else if let Some(inside) = pattern.strip_prefix('/') {
+            problems.add(
+                &key,
+                format!("`{pattern}` matches no file, since paths begin inside the knowledge bank; write `{inside}`"),
+            );
         } else if let Err(fault) = Glob::new(pattern) {
             problems.add(&key, format!("`{pattern}`: {fault}"));
         }

@@ -331,6 +331,11 @@ fn what_cannot_work_is_refused_with_the_remedy() {
         ("[kb]\nworkers_max = 1000", "kb.workers_max", "at most 64"),
         ("[kb]\nignore = [\"a[\"]", "kb.ignore[0]", "`a[`"),
         (
+            "[kb]\nignore = [\"/drafts/**\"]",
+            "kb.ignore[0]",
+            "write `drafts/**`",
+        ),
+        (
             "[kb]\nauthority_nudge = 0.5",
             "kb.authority_nudge",
             "from 0 to 0.1",
