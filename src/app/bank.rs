@@ -1,7 +1,11 @@
 //! The operator's own way into the knowledge bank, for uploads and removals. A person with the scope `admin` does what the model
 //! would have to ask for; the floors and the zones hold for both, and so does the audit trail.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use axum::body::Bytes;
@@ -12,7 +16,8 @@ use tidegate_core::{
     port::{AuditDecision, AuditEntry, AuditEvent, AuditTrail, KnowledgeBase},
 };
 use tidegate_gate::{Access, PathFact, PathFault, PathKind, ZoneVerdict, Zones, floors};
-use tidegate_io::files::{FileError, Place, Roots};
+use tidegate_io::files::{FileError, Place, Roots, real_path_of};
+use tidegate_kb::ingest::{Ignored, LeftOut};
 
 use super::{Error, live_zones::LiveZones, part};
 use crate::{
@@ -44,6 +49,8 @@ impl Act {
 #[derive(Debug)]
 pub(super) struct Bank {
     roots: Roots,
+    folder: PathBuf,
+    ignored: Ignored,
     zones: LiveZones,
     knowledge: Option<Arc<dyn KnowledgeBase>>,
     audit: Arc<dyn AuditTrail>,
@@ -90,8 +97,17 @@ impl Bank {
         audit: &Arc<dyn AuditTrail>,
         clock: &Arc<dyn Clock>,
     ) -> Result<Self, Error> {
+        let (config, folder) = (&settings.config, &settings.config.tools.knowledge_bank);
+        // Where nothing is indexed no pattern of the index counts.
+        let ignore = if knowledge.is_some() {
+            config.kb.ignore.as_slice()
+        } else {
+            &[]
+        };
         Ok(Self {
-            roots: Roots::open(std::slice::from_ref(&settings.config.tools.knowledge_bank)).map_err(part)?,
+            roots: Roots::open(std::slice::from_ref(folder)).map_err(part)?,
+            folder: folder.clone(),
+            ignored: Ignored::new(ignore).map_err(part)?,
             zones,
             knowledge,
             audit: Arc::clone(audit),
@@ -102,7 +118,15 @@ impl Bank {
     /// The place of a document and its real path, once floors and zones have let it through and that is recorded.
     async fn open_place(&self, by: &Uploader, path: &str, act: Act) -> Result<(Place, PathBuf), NotStored> {
         let (roots, zones, requested) = (self.roots.clone(), self.zones.now(), path.to_owned());
-        let opened = tokio::task::spawn_blocking(move || judge(&roots, &zones, &requested, act));
+        let (folder, ignored) = (self.folder.clone(), self.ignored.clone());
+        let opened = tokio::task::spawn_blocking(move || {
+            let (place, real) = judge(&roots, &zones, &requested, act)?;
+            match act {
+                Act::Upload => will_be_indexed(&ignored, &folder, &real)?,
+                Act::Removal => {}
+            }
+            Ok((place, real))
+        });
         let opened = opened.await.map_err(|error| broke(&error))?;
         self.record(by, path, act, opened.as_ref().err()).await?;
         opened
@@ -170,12 +194,6 @@ fn judge(roots: &Roots, zones: &Zones, requested: &str, act: Act) -> Result<(Pla
     })?;
     match act {
         Act::Removal => may_go(&place, requested)?,
-        // It would lie there and never be found.
-        Act::Upload if requested.split('/').any(|name| name.starts_with('.')) => {
-            return Err(NotStored::Malformed(
-                "names that begin with a dot are not indexed; choose another name".to_owned(),
-            ));
-        }
         Act::Upload => {}
     }
     let real = place.resolved().real.clone();
@@ -186,6 +204,24 @@ fn judge(roots: &Roots, zones: &Zones, requested: &str, act: Act) -> Result<(Pla
         )),
         // Where the model would have to ask a person, a person is asking.
         ZoneVerdict::NoPrompt | ZoneVerdict::Inside | ZoneVerdict::Ask(_) => Ok((place, real)),
+    }
+}
+
+/// Refuses what would lie there and never be found. Blocks.
+fn will_be_indexed(ignored: &Ignored, folder: &Path, real: &Path) -> Result<(), NotStored> {
+    let folder = real_path_of(folder);
+    let Some(path) = real.strip_prefix(&folder).ok().and_then(Path::to_str) else {
+        return Ok(());
+    };
+    match ignored.leaves_out(path) {
+        None => Ok(()),
+        Some(LeftOut::Hidden) => Err(NotStored::Malformed(
+            "names that begin with a dot are not indexed; choose another name".to_owned(),
+        )),
+        Some(LeftOut::Pattern(pattern)) => Err(NotStored::Malformed(format!(
+            "it would not be indexed, since the pattern `{pattern}` of `kb.ignore` leaves it out; choose another name, \
+             or take the pattern out and restart"
+        ))),
     }
 }
 

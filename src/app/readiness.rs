@@ -1,8 +1,11 @@
 //! What is still missing, for `/health/ready`. Strangers read it: no path, no host, no id.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -10,6 +13,9 @@ use tidegate_core::port::{KeyStore, KnowledgeBase, LineLog, PageRequest};
 use tidegate_engine::Engine;
 
 use crate::http::{ReadinessItem, ReadinessSource};
+
+/// How long the index may take to say how it does: whoever probes gives up soon.
+const STATUS_WAIT: Duration = Duration::from_secs(2);
 
 /// Knows what is in place.
 #[derive(Debug)]
@@ -90,11 +96,11 @@ async fn documents(knowledge: Option<&dyn KnowledgeBase>) -> String {
     let Some(knowledge) = knowledge else {
         return String::new();
     };
-    match knowledge.status().await {
-        Ok(status) if status.problems.is_empty() => String::new(),
-        Ok(_) => "something is wrong with the embedder, the vectors or the folder, and searches may go by words alone; \
+    match tokio::time::timeout(STATUS_WAIT, knowledge.status()).await {
+        Ok(Ok(status)) if status.problems.is_empty() => String::new(),
+        Ok(Ok(_)) => "something is wrong with the embedder, the vectors or the folder, and searches may go by words alone; \
                   `tidegate kb status` says what"
             .into(),
-        Err(_) => "the index does not answer; `tidegate doctor` says why".into(),
+        Ok(Err(_)) | Err(_) => "the index does not answer; `tidegate doctor` says why".into(),
     }
 }

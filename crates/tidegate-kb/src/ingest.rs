@@ -29,7 +29,6 @@ use std::{path::Path, sync::Arc, time::Duration};
 use sha2::{Digest as _, Sha256};
 use tidegate_core::{
     clock::Clock,
-    glob::{Glob, any_matches},
     id::base32,
     port::{ChunkStore, Embedder, KnownFile},
 };
@@ -37,7 +36,7 @@ use tidegate_io::files::real_path_of;
 use tokio::sync::{Notify, watch as channel};
 
 pub use self::{
-    options::{InvalidPattern, Options},
+    options::{Ignored, InvalidPattern, LeftOut, Options},
     progress::Progress,
     task::Task,
 };
@@ -98,7 +97,7 @@ struct Shared {
     authority: Table,
     may_read: MayRead,
     clock: Arc<dyn Clock>,
-    ignored: Vec<Glob>,
+    ignored: Ignored,
     limits: chunk::Limits,
     recipe: String,
     workers: usize,
@@ -114,9 +113,7 @@ impl Shared {
     /// everybody, by its name in the folder and by what that leads to. What leads out of the folder is looked at as
     /// the link that it is: it is never followed, and its owner learns why nothing of it is found.
     fn may_enter(&self, path: &str) -> bool {
-        let is_wanted =
-            !path.split('/').any(|name| name.starts_with('.')) && !any_matches(&self.ignored, path);
-        is_wanted && {
+        self.ignored.leaves_out(path).is_none() && {
             let real = real_path_of(&self.options.folder.join(path));
             (self.may_read.0)(&real) || !real.starts_with(real_path_of(&self.options.folder))
         }
@@ -166,7 +163,7 @@ impl Ingest {
         } = parts;
         let limits = chunk::Limits::within(embedder.model().tokens_max);
         let shared = Arc::new(Shared {
-            ignored: options.ignored()?,
+            ignored: Ignored::new(&options.ignore)?,
             recipe: recipe(&authority, &limits, &embedder.model().id),
             workers: options.workers(),
             signals: Arc::new(Signals::new(Duration::from_millis(options.debounce_ms))),

@@ -15,9 +15,12 @@ use tidegate_core::{
 
 use super::Line;
 use crate::{
-    app::{self, knowledge},
+    app::{
+        self,
+        knowledge::{self, PlaceName, ProviderName},
+    },
     clock::{OsEntropy, SystemClock},
-    config::{self, Settings},
+    config::{self, Config, Settings},
     lifecycle::Lifecycle,
 };
 
@@ -75,7 +78,8 @@ async fn asked(embedder: Option<&dyn Embedder>) -> Line {
         Err(error) => Line::warning(
             EMBEDDER,
             format!("{id}: {error}"),
-            "until it answers searches go by words; check that its server runs, and `[embeddings]`",
+            "start its server, check `embeddings.base_url`, or set `embeddings.provider = \"builtin\"`; until it answers \
+             searches go by words",
         ),
     }
 }
@@ -87,7 +91,7 @@ async fn index(
     lifecycle: &Lifecycle,
 ) -> Line {
     match status(settings, embedder, clock, lifecycle).await {
-        Ok(status) => judge(&status),
+        Ok(status) => judge(&status, &settings.config),
         Err(problem) => Line::failed(BASE, problem, "mend what is named, or set `kb.enabled = false`"),
     }
 }
@@ -110,7 +114,22 @@ async fn status(
     opened.base.status().await.map_err(|error| text(&error))
 }
 
-fn judge(status: &KnowledgeStatus) -> Line {
+/// What helps against a problem: what can be down is what the settings name.
+fn remedy(config: &Config) -> String {
+    let chroma = (config.kb.vectors == PlaceName::Chroma)
+        .then_some("start Chroma, check `kb.chroma_url`, or set `kb.vectors = \"embedded\"`");
+    let embedder = matches!(
+        config.embeddings.provider,
+        ProviderName::Ollama | ProviderName::Openai
+    )
+    .then_some("start the embedder, check `embeddings.base_url`, or set `embeddings.provider = \"builtin\"`");
+    let rest =
+        "what only waits for vectors a running daemon completes, and `tidegate kb status` says how far it is";
+    let steps: Vec<&str> = chroma.into_iter().chain(embedder).chain([rest]).collect();
+    steps.join("; ")
+}
+
+fn judge(status: &KnowledgeStatus, config: &Config) -> Line {
     let (documents, chunks) = (size(status.documents), size(status.chunks));
     let lacks_vectors = status.configured_model.is_some() && status.embedded < status.chunks;
     let vectors = lacks_vectors.then(|| format!(", {} of them with vectors", status.embedded));
@@ -121,9 +140,7 @@ fn judge(status: &KnowledgeStatus) -> Line {
         vectors.unwrap_or_default()
     );
     if let Some(problem) = status.problems.first() {
-        let fix = "start what does not answer, or set `embeddings.provider` or `kb.vectors` to another one; what only \
-                   waits for vectors a running daemon completes, and `tidegate kb status` says how far it is";
-        return Line::warning(BASE, format!("{message}; {problem}"), fix);
+        return Line::warning(BASE, format!("{message}; {problem}"), remedy(config));
     }
     if status.failed > 0 {
         let failed = config::count(size(status.failed), "file");

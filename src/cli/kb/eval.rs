@@ -103,9 +103,13 @@ fn read(file: &Path) -> Result<Vec<Question>, Error> {
     let questions: Result<Vec<Question>, Error> = lines
         .map(|(at, line)| {
             serde_json::from_str(line).map_err(|error| {
-                let (file, line) = (file.display(), at + 1);
+                let (file, line, column) = (file.display(), at + 1, error.column());
+                // It counts lines too, of the one line that it was given.
+                let text = error.to_string();
+                let own = format!(" at line {} column {column}", error.line());
+                let problem = text.strip_suffix(&own).unwrap_or(&text);
                 Error::Usage(format!(
-                    "{file}, line {line}: {error}; write {{\"query\": \"…\", \"document\": \"path\"}}"
+                    "{file}, line {line}, column {column}: {problem}; write {{\"query\": \"…\", \"document\": \"path\"}}"
                 ))
             })
         })

@@ -45,6 +45,7 @@ pub(super) fn status(
         writeln!(out, "Problem     {}", output::plain(problem))?;
     }
     if status.documents + status.failed == 0 {
+        writeln!(out)?;
         nothing_yet(folder, out)?;
     }
     failures(failed, out)
@@ -55,7 +56,7 @@ fn nothing_yet(folder: &Path, out: Out<'_>) -> Result<(), Error> {
     let folder = output::plain(&folder.display().to_string());
     writeln!(
         out,
-        "\nNo document is indexed. Put some into {folder}; a running daemon reads them by itself, and `tidegate kb index` reads them now."
+        "No document is indexed. Put some into {folder}; a running daemon reads them by itself, and `tidegate kb index` reads them now."
     )?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use tidegate_kb::authority::NUDGE_MAX;
 
 use super::is_url;
 use crate::{
-    app::knowledge::ProviderName,
+    app::knowledge::{EmbeddingOptions, ProviderName},
     config::{Config, settings::Problems},
 };
 
@@ -38,6 +38,7 @@ pub(super) fn check(config: &Config, problems: &mut Problems<'_>) {
         problems.add(&format!("kb.{}", fault.name), fault.problem);
     }
     servers(config, problems);
+    idle(&config.embeddings, problems);
 }
 
 fn patterns(config: &Config, problems: &mut Problems<'_>) {
@@ -58,7 +59,45 @@ fn patterns(config: &Config, problems: &mut Problems<'_>) {
             );
         } else if let Err(fault) = Glob::new(pattern) {
             problems.add(&key, format!("`{pattern}`: {fault}"));
+        } else if let Some((bank, inside)) = below(&config.tools.knowledge_bank, pattern) {
+            problems.warn(
+                &key,
+                format!(
+                    "`{pattern}` means a folder `{bank}` inside the knowledge bank, where paths begin; for the bank itself \
+                     write `{inside}`"
+                ),
+            );
         }
+    }
+}
+
+/// The bank's own name and what follows it, where a pattern begins with it.
+fn below<'t>(bank: &'t Path, pattern: &'t str) -> Option<(&'t str, &'t str)> {
+    let name = bank.file_name()?.to_str()?;
+    let inside = pattern.strip_prefix(name)?.strip_prefix('/')?;
+    (!inside.is_empty()).then_some((name, inside))
+}
+
+/// Settings that the provider in force does not look at.
+fn idle(options: &EmbeddingOptions, problems: &mut Problems<'_>) {
+    let (model, base_url) = (
+        ("embeddings.model", options.model.is_some()),
+        ("embeddings.base_url", options.base_url.is_some()),
+    );
+    let (name, unread) = match options.provider {
+        ProviderName::Builtin => ("builtin", &[model, base_url][..]),
+        ProviderName::Local => ("local", &[base_url][..]),
+        // Whoever switches vectors off keeps the rest for later.
+        ProviderName::Ollama | ProviderName::Openai | ProviderName::None => return,
+    };
+    for (key, _) in unread.iter().filter(|(_, is_set)| *is_set) {
+        problems.warn(
+            key,
+            format!(
+                "it has no effect while `embeddings.provider` is `{name}`; set that to `ollama` or `openai`, or leave this \
+                 away"
+            ),
+        );
     }
 }
 
@@ -81,6 +120,12 @@ fn servers(config: &Config, problems: &mut Problems<'_>) {
                 }
             }
         }
+        ProviderName::Local if !cfg!(feature = "local-embedder") => problems.add(
+            "embeddings.provider",
+            "this program was built without local models; build it with `--features local-embedder`, or set another \
+             provider such as `builtin`"
+                .into(),
+        ),
         ProviderName::Builtin | ProviderName::Ollama | ProviderName::Local | ProviderName::None => {}
     }
     for (key, value) in [

@@ -148,6 +148,10 @@ async fn the_collection_is_where_the_settings_say_and_its_token_a_reference() {
         let (_, stdout, stderr) = home.run(command);
         assert!(stdout.contains("kb.chroma_token"), "{stdout}{stderr}");
     }
+    let (_, stdout, _) = home.run(&["doctor"]);
+    for part in ["start Chroma", "`kb.chroma_url`", "kb.vectors = \"embedded\""] {
+        assert!(stdout.contains(part), "{part}: {stdout}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -241,6 +245,11 @@ fn what_cannot_be_reached_is_refused_before_the_start() {
         ("vectors = \"pinecone\"", "kb.vectors", "`embedded`"),
         ("chroma_url = \"localhost:8000\"", "kb.chroma_url", "http://"),
         ("chroma_url = \"ftp://host\"", "kb.chroma_url", "http://"),
+        (
+            "chroma_url = \"http://127.0.0.1:8000/api/v2\"",
+            "kb.chroma_url",
+            "without `/api`",
+        ),
         (
             "chroma_url = \"http://me:pw@host\"",
             "kb.chroma_url",

@@ -191,13 +191,27 @@ async fn an_upload_that_is_too_large_or_leads_nowhere_is_refused_and_leaves_noth
     let mut page = CHESS.as_bytes().to_vec();
     page.resize(20_000, b'\n');
     assert_eq!(put("exact.md", page).await.0, 201);
-    let (status, answer) = put(".hidden.md", CHESS.into()).await;
+    for (path, why) in [
+        (".hidden.md", "begin with a dot"),
+        (".folder/hidden.md", "begin with a dot"),
+        ("clubs/chess.tmp", "the pattern `*.tmp` of `kb.ignore`"),
+    ] {
+        let (status, answer) = put(path, CHESS.into()).await;
+        assert_eq!(
+            (status, &answer["error"]["param"]),
+            (400, &json!("path")),
+            "{answer}"
+        );
+        assert!(answer.to_string().contains(why), "{answer}");
+        assert!(!daemon.path(&format!("knowledge-bank/{path}")).exists());
+    }
+    // What is named like a credential is shut by a floor.
+    let (status, answer) = put("server.pem", CHESS.into()).await;
     assert_eq!(
-        (status, &answer["error"]["param"]),
-        (400, &json!("path")),
+        (status, &answer["error"]["code"]),
+        (403, &json!("refused")),
         "{answer}"
     );
-    assert!(answer.to_string().contains("not indexed"), "{answer}");
     finds(&daemon, CHESS_QUESTION, &["exact.md"]).await;
     // Where a folder stands, or a file in the way, nothing is written, and that is the request's fault.
     daemon.write("knowledge-bank/folder/x.md", "x");

@@ -117,11 +117,20 @@ impl Options {
             "it holds a user name or a password, which would be shown with the address; set `kb.chroma_token`"
         } else if url.query().is_some() || url.fragment().is_some() {
             "it goes on with `?` or `#`; leave that away"
+        } else if is_api(url.path()) {
+            "it goes on with the path of Chroma's API, which is added by itself; write it without `/api`"
         } else {
             return Ok(url.as_str().trim_end_matches('/').to_owned());
         };
         Err(problem.to_owned())
     }
+}
+
+/// Whether a path ends where the API begins: `/api`, `/api/v2`. One before it, as of a proxy, is fine.
+fn is_api(path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    let stem = path.strip_suffix("/v1").or_else(|| path.strip_suffix("/v2"));
+    stem.unwrap_or(path).ends_with("/api")
 }
 
 /// Names stand in addresses, so nothing that means something there is let through.
@@ -149,7 +158,15 @@ mod tests {
         assert_eq!(with(|_| ()).unwrap().url, URL);
         let url = with(|options| "https://vectors.example.org/chroma/".clone_into(&mut options.url));
         assert_eq!(url.unwrap().url, "https://vectors.example.org/chroma");
-        let wrong: [(Change, &str); 10] = [
+        let wrong: [(Change, &str); 12] = [
+            (
+                |options| "http://host:8000/api/v2/".clone_into(&mut options.url),
+                "chroma_url",
+            ),
+            (
+                |options| "http://host/chroma/api".clone_into(&mut options.url),
+                "chroma_url",
+            ),
             (
                 |options| "localhost:8000".clone_into(&mut options.url),
                 "chroma_url",

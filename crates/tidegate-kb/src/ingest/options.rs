@@ -57,19 +57,47 @@ impl Options {
             workers => workers,
         }
     }
+}
 
-    /// What is left out.
-    pub(super) fn ignored(&self) -> Result<Vec<Glob>, InvalidPattern> {
-        self.ignore
-            .iter()
-            .map(|pattern| {
-                Glob::new(pattern).map_err(|problem| InvalidPattern {
-                    pattern: pattern.clone(),
-                    problem,
-                })
-            })
-            .collect()
+/// What is left out by its name alone: the patterns of [`Options::ignore`], and what begins with a dot.
+#[derive(Debug, Clone, Default)]
+pub struct Ignored {
+    patterns: Vec<(String, Glob)>,
+}
+
+impl Ignored {
+    /// Reads the patterns, or says which is none.
+    pub fn new(patterns: &[String]) -> Result<Self, InvalidPattern> {
+        let read = |pattern: &String| match Glob::new(pattern) {
+            Ok(glob) => Ok((pattern.clone(), glob)),
+            Err(problem) => Err(InvalidPattern {
+                pattern: pattern.clone(),
+                problem,
+            }),
+        };
+        Ok(Self {
+            patterns: patterns.iter().map(read).collect::<Result<_, _>>()?,
+        })
     }
+
+    /// Why a path inside the folder is never looked at; `None` where it is.
+    pub fn leaves_out(&self, path: &str) -> Option<LeftOut<'_>> {
+        if path.split('/').any(|name| name.starts_with('.')) {
+            return Some(LeftOut::Hidden);
+        }
+        let mut patterns = self.patterns.iter();
+        let (pattern, _) = patterns.find(|(_, glob)| glob.matches(path))?;
+        Some(LeftOut::Pattern(pattern))
+    }
+}
+
+/// Why a path is never looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftOut<'i> {
+    /// Its name, or that of a folder above it, begins with a dot.
+    Hidden,
+    /// This pattern means it, or a folder above it.
+    Pattern(&'i str),
 }
 
 /// Why a pattern of [`Options::ignore`] cannot be read.
@@ -80,4 +108,29 @@ pub struct InvalidPattern {
     pub pattern: String,
     /// What is wrong with it.
     pub problem: GlobError,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_why_it_is_left_out() {
+        let mut patterns = Options::default().ignore;
+        patterns.push("drafts/**".to_owned());
+        let ignored = Ignored::new(&patterns).unwrap();
+        for (path, expected) in [
+            ("fees.md", None),
+            ("clubs/chess.md", None),
+            ("drafts.md", None),
+            (".fees.md", Some(LeftOut::Hidden)),
+            ("a/.git/fees.md", Some(LeftOut::Hidden)),
+            ("a/fees.tmp", Some(LeftOut::Pattern("*.tmp"))),
+            ("~$fees.docx", Some(LeftOut::Pattern("~$*"))),
+            ("drafts/a/plan.md", Some(LeftOut::Pattern("drafts/**"))),
+        ] {
+            assert_eq!(ignored.leaves_out(path), expected, "{path}");
+        }
+        assert_eq!(Ignored::new(&["a[".to_owned()]).unwrap_err().pattern, "a[");
+    }
 }

@@ -99,6 +99,16 @@ fn a_local_model_is_looked_for_in_its_folder() {
         "local-embedder"
     };
     assert!(stderr.contains(words), "{stderr}");
+    let (code, _, stderr) = home.run(&["config", "--check"]);
+    if cfg!(feature = "local-embedder") {
+        assert_eq!(code, Some(0), "{stderr}");
+    } else {
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(
+            stderr.contains("`embeddings.provider`") && stderr.contains("--features local-embedder"),
+            "{stderr}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -321,6 +321,54 @@ fn what_is_far_from_the_query_is_no_answer() {
 }
 
 #[test]
+fn what_has_no_effect_is_a_warning() {
+    for (config, key, words) in [
+        (
+            "[[kb.authority]]\npattern = \"knowledge-bank/law/**\"\nlevel = \"primary\"",
+            "kb.authority[0].pattern",
+            "write `law/**`",
+        ),
+        (
+            "[kb]\nignore = [\"papers/old/**\"]\n[tools]\nknowledge_bank = \"my/papers\"",
+            "kb.ignore[0]",
+            "write `old/**`",
+        ),
+        (
+            "[embeddings]\nmodel = \"nomic-embed-text\"",
+            "embeddings.model",
+            "no effect",
+        ),
+        (
+            "[embeddings]\nbase_url = \"http://127.0.0.1:9/v1\"",
+            "embeddings.base_url",
+            "no effect",
+        ),
+    ] {
+        let home = Home::new(config);
+        let (code, stdout, stderr) = home.run(&["config", "--check"]);
+        let said = format!("{stdout}{stderr}");
+        assert_eq!(code, Some(0), "{config}: {said}");
+        let warning = said.lines().find(|line| line.contains(&format!("`{key}`")));
+        assert!(
+            warning.is_some_and(|line| line.contains("warning") && line.contains(words)),
+            "{config}: {said}"
+        );
+    }
+    for config in [
+        "[[kb.authority]]\npattern = \"law/**\"\nlevel = \"primary\"",
+        "[embeddings]\nprovider = \"ollama\"\nmodel = \"nomic-embed-text\"",
+        "[embeddings]\nprovider = \"none\"\nmodel = \"nomic-embed-text\"",
+    ] {
+        let (_, stdout, stderr) = Home::new(config).run(&["config", "--check"]);
+        let said = format!("{stdout}{stderr}");
+        assert!(
+            !said.contains("kb.authority") && !said.contains("embeddings."),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn what_cannot_work_is_refused_with_the_remedy() {
     for (config, key, words) in [
         ("[kb]\nfile_bytes_max = 0", "kb.file_bytes_max", "1 to"),
