@@ -16,6 +16,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("llm", &["core", "io"]),
     ("store", &["core"]),
     ("kb", &["core", "io"]),
+    ("memory", &["core", "gate"]),
     ("mcp", &["core", "io"]),
 ];
 

@@ -88,6 +88,16 @@ string_id!(
     "appr_"
 );
 string_id!(
+    /// One thing a person said, as evidence.
+    ObservationId,
+    "obs_"
+);
+string_id!(
+    /// One fact about a person.
+    FactId,
+    "fact_"
+);
+string_id!(
     /// The public id of an API key; it is no secret.
     KeyId,
     ""
@@ -151,6 +161,11 @@ impl UserId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The key behind which the person is. Ids of keys hold no colon.
+    pub fn key_id(&self) -> KeyId {
+        KeyId::new(self.0.split(':').next().unwrap_or_default())
+    }
 }
 
 impl fmt::Display for UserId {
@@ -175,6 +190,9 @@ mod tests {
         assert_eq!(UserId::of(&key, None).unwrap().as_str(), "k1");
         assert_eq!(UserId::of(&key, Some("  ")).unwrap().as_str(), "k1");
         assert_eq!(UserId::of(&key, Some("ann")).unwrap().as_str(), "k1:ann");
+        for supplied in [None, Some("ann"), Some("a:b"), Some(":"), Some("k2")] {
+            assert_eq!(UserId::of(&key, supplied).unwrap().key_id(), key);
+        }
         assert_eq!(UserId::of(&key, Some("a\nb")), Err(UserIdFault::Control));
         assert_eq!(
             UserId::of(&key, Some(&"x".repeat(257))),

@@ -18,6 +18,7 @@ pub mod key;
 pub mod knowledge;
 pub mod lenient;
 pub mod markup;
+pub mod memory;
 pub mod message;
 pub mod model;
 pub mod port;

@@ -8,6 +8,7 @@ mod audit;
 mod embedder;
 mod knowledge;
 mod ledger;
+mod memory;
 mod model;
 mod operator;
 mod store;
@@ -20,6 +21,11 @@ pub use knowledge::{
     NewChunk, NewDocument, StoredChunk, VectorPage,
 };
 pub use ledger::{DayUsage, Grant, Ledger, LedgerError, Need, Reservation, UsageRecord};
+pub use memory::{
+    CAPTURE_BYTES_MAX, Capture, CaptureCounts, CaptureQueue, ClaimedCapture, Enqueued, Erased, Forgotten, Lease,
+    MemoryStore, MemoryVersion, NewNote, Note, ObservationPage, Pruned, Remembered, Retention, RowKey, Switch,
+    SwitchOwner, Switches,
+};
 pub use model::{ChatModel, ModelStream};
 pub use operator::{FileFault, LineLog, OperatorFiles};
 pub use store::{

@@ -3,6 +3,7 @@
 
 mod approvals;
 pub(crate) mod knowledge;
+pub(crate) mod memory;
 
 use std::collections::BTreeMap;
 

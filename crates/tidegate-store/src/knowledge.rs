@@ -14,9 +14,9 @@
 mod change;
 mod put;
 mod read;
-mod readers;
-mod vectors;
-mod words;
+pub(crate) mod readers;
+pub(crate) mod vectors;
+pub(crate) mod words;
 mod write;
 
 use std::{

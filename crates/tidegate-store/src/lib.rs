@@ -1,4 +1,4 @@
-//! Keys, runs, the ledger, held turns and the knowledge base's documents in one SQLite file, behind the ports of
+//! Keys, runs, the ledger, held turns, the knowledge base's documents and what is remembered of people in one SQLite file, behind the ports of
 //! `tidegate-core`.
 //!
 //! **One writer, many readers.** SQLite has one writer at a time whatever we do, so all writes go through
@@ -24,6 +24,7 @@
 
 mod approvals;
 mod direct;
+mod erase;
 mod error;
 mod files;
 mod held;
@@ -32,6 +33,7 @@ mod key_cache;
 mod keys;
 mod knowledge;
 mod ledger;
+mod memory;
 mod options;
 mod row;
 mod runs;
@@ -46,5 +48,6 @@ mod tests;
 pub use error::Error;
 pub use inspect::{Inspection, inspect};
 pub use options::Options;
-pub use store::{Erased, Store};
+pub use store::Store;
+pub use tidegate_core::port::Erased;
 pub use writer::Worker;

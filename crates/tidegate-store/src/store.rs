@@ -10,22 +10,22 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
-use sqlx::{SqliteConnection, SqlitePool};
+use sqlx::SqlitePool;
 use tidegate_core::{
     clock::{Clock, Timestamp},
     error::StoreError,
-    id::{KeyId, UserId},
+    id::KeyId,
 };
 
 use crate::{
     direct::Direct,
-    error::{Error, failed},
+    error::Error,
     files,
     key_cache::KeyCache,
     keys::Touch,
     knowledge::Knowledge,
     ledger::Book,
+    memory::Memory,
     options::Options,
     row,
     writer::{Command, Worker, Writer},
@@ -33,12 +33,6 @@ use crate::{
 
 /// Last-used times that wait for the disk; a key beyond it is noted the next time it is used.
 const USES_MAX: usize = 10_000;
-
-const ERASE_RUNS: &str = "DELETE FROM runs WHERE key_id = $1 AND user_id = $2";
-const ERASE_HELD: &str = "DELETE FROM held_turns WHERE key_id = $1 AND user_id = $2";
-const ERASE_APPROVALS: &str = "DELETE FROM approvals WHERE key_id = $1 AND user_id = $2";
-const UNLINK_USAGE: &str =
-    "UPDATE usage SET user_id = key_id WHERE key_id = $1 AND user_id = $2 AND user_id <> key_id";
 
 /// The database. A cheap handle: clones share everything.
 #[derive(Debug, Clone)]
@@ -57,21 +51,9 @@ struct Inner {
     uses: Mutex<HashMap<KeyId, Timestamp>>,
     key_cache: KeyCache,
     knowledge: Knowledge,
+    memory: Memory,
     daemon: OnceLock<File>,
     was_erased: AtomicBool,
-}
-
-/// What was erased of a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Erased {
-    /// Runs, with their journals.
-    pub runs: u64,
-    /// Held turns.
-    pub held_turns: u64,
-    /// Approvals, waiting and ended.
-    pub approvals: u64,
-    /// Usage rows that now name the key alone.
-    pub usage_rows: u64,
 }
 
 impl Store {
@@ -97,6 +79,7 @@ impl Store {
             was_erased: AtomicBool::new(false),
             key_cache: KeyCache::new(&options.path),
             knowledge: Knowledge::new(&options.path),
+            memory: Memory::new(&options.path),
             clock,
             options,
         };
@@ -134,22 +117,6 @@ impl Store {
         Ok(())
     }
 
-    /// Erases what is stored of a person's words: runs with their journals, also running ones, and held
-    /// turns. Usage stays for the key's books, without the person's name. Within a
-    /// flush interval the text is gone from the files too.
-    pub async fn erase_user(&self, key_id: &KeyId, user: &UserId) -> Result<Erased, StoreError> {
-        self.flush_rows().await?;
-        let erased = self
-            .writer()
-            .run(Erase {
-                key_id: key_id.clone(),
-                user: user.clone(),
-            })
-            .await?;
-        self.note_erased();
-        Ok(erased)
-    }
-
     /// Text was removed that must not stay readable in the log.
     pub(crate) fn note_erased(&self) {
         self.inner.was_erased.store(true, Ordering::Release);
@@ -184,6 +151,10 @@ impl Store {
         &self.inner.knowledge
     }
 
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.inner.memory
+    }
+
     pub(crate) fn book(&self) -> &Book {
         &self.inner.book
     }
@@ -210,37 +181,5 @@ impl Store {
         }
         let uses = uses.into_iter().map(|(id, at)| (id, row::micros(at))).collect();
         self.writer().run(Touch { uses }).await
-    }
-}
-
-struct Erase {
-    key_id: KeyId,
-    user: UserId,
-}
-
-#[async_trait]
-impl Command for Erase {
-    type Output = Erased;
-
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Erased, StoreError> {
-        let mut counts = [0; 4];
-        for (count, sql) in counts
-            .iter_mut()
-            .zip([ERASE_RUNS, ERASE_HELD, ERASE_APPROVALS, UNLINK_USAGE])
-        {
-            let done = sqlx::query(sql)
-                .bind(self.key_id.as_str().to_owned())
-                .bind(self.user.as_str().to_owned())
-                .execute(&mut *connection)
-                .await;
-            *count = done.map_err(failed("erasing a person's data"))?.rows_affected();
-        }
-        let [runs, held_turns, approvals, usage_rows] = counts;
-        Ok(Erased {
-            runs,
-            held_turns,
-            approvals,
-            usage_rows,
-        })
     }
 }

@@ -18,7 +18,7 @@ use tidegate_core::error::StoreError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::failed, store::Store};
+use crate::{erase, error::failed, store::Store};
 
 /// Commands in one transaction at most, so that the first of them does not wait long for the last.
 const BATCH_MAX: usize = 128;
@@ -226,6 +226,7 @@ impl Worker {
         store.direct().close().await;
         store.readers().close().await;
         store.knowledge().close();
+        store.memory().close();
         if let Err(error) = connection.close().await {
             tracing::warn!(%error, "the database did not close cleanly; it recovers by itself at the next start");
         }
@@ -253,12 +254,12 @@ async fn keep(
         let now = commits.load(Ordering::Relaxed) + store.direct().commits();
         if store.take_was_erased() {
             // What was erased must not stay readable in the log.
-            let moving = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut maintenance);
-            warn(
-                "erased text may stay in the database log until the next restart",
-                moving,
-            )
-            .await;
+            let emptied = erase::empty_log(&mut maintenance).await;
+            if !matches!(emptied, Ok(true)) {
+                // Somebody reads an older state; the next tick tries again.
+                store.note_erased();
+            }
+            warn("erased text stays in the database log for now", async { emptied }).await;
         } else if now.saturating_sub(moved_at) >= CHECKPOINT_EVERY {
             moved_at = now;
             let moving = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut maintenance);

@@ -10,11 +10,11 @@ pub(super) const KEY_BITS: u32 = 40;
 const PAGE_MAX: usize = 16_384;
 
 /// A vector as it is kept: its numbers as little-endian 32-bit floats.
-pub(super) fn to_blob(vector: &[f32]) -> Vec<u8> {
+pub(crate) fn to_blob(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-pub(super) fn numbers(blob: &[u8]) -> impl Iterator<Item = f32> + '_ {
+pub(crate) fn numbers(blob: &[u8]) -> impl Iterator<Item = f32> + '_ {
     blob.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes))
 }
 

@@ -29,7 +29,7 @@ const TERM_BYTES_MAX: usize = 512;
 const KEPT_MAX: usize = 10_000;
 
 /// The text with letters of scripts that have no spaces set apart; itself where there are none.
-pub(super) fn spaced(text: &str) -> Cow<'_, str> {
+pub(crate) fn spaced(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unspaced) {
         return Cow::Borrowed(text);
     }
@@ -57,14 +57,17 @@ fn is_unspaced(letter: char) -> bool {
 /// The terms as one expression that finds chunks with any of them; `None` where there is nothing to look for.
 /// A term that is there twice counts twice.
 pub(super) fn expression(terms: &[String]) -> Option<String> {
-    let mut output = String::new();
-    for phrase in terms.iter().flat_map(|term| phrases(term)).take(TERMS_MAX) {
-        if !output.is_empty() {
-            output.push_str(" OR ");
-        }
-        output.push_str(&quoted(&phrase));
-    }
+    let output = expressions(terms).collect::<Vec<_>>().join(" OR ");
     (!output.is_empty()).then_some(output)
+}
+
+/// Each term as an expression of its own, or as several where it has no spaces; at most a bounded number.
+pub(crate) fn expressions(terms: &[String]) -> impl Iterator<Item = String> + '_ {
+    terms
+        .iter()
+        .flat_map(|term| phrases(term))
+        .take(TERMS_MAX)
+        .map(|phrase| quoted(&phrase))
 }
 
 /// A string of the index's language that means `text` and nothing else. NUL would end the expression for SQLite.
