@@ -9,6 +9,7 @@ pub mod error;
 pub mod knowledge;
 mod live_zones;
 mod logs;
+pub mod memory;
 pub mod policy;
 mod readiness;
 mod reindex;
@@ -122,11 +123,20 @@ impl App {
         let (audit, audit_lines) = logs::open_trail(&settings, lifecycle, purpose);
         let routing = Arc::new(RoutingGate::new(
             files,
-            embedder,
+            embedder.clone(),
             Arc::new(Masked::new(Arc::clone(&logs.triage), Arc::clone(&redactor))),
             Arc::clone(&clock),
             config.routing.clone(),
         ));
+        let memory = memory::open(&settings, memory::Parts {
+            store: &store,
+            models: &models,
+            embedder: embedder.as_ref(),
+            model_log: &logs.models,
+            redactor: &redactor,
+            clock: &clock,
+            entropy: &entropy,
+        })?;
         let surroundings = surroundings::surroundings(&settings, &tools, purpose).await;
         let following = Following::of(&settings, knowledge.as_ref());
         let bank = bank::Bank::open(&settings, following.zones.clone(), base.clone(), &audit, &clock)?;
@@ -144,6 +154,7 @@ impl App {
             approvals: Arc::clone(&store) as _,
             audit: Arc::clone(&audit),
             hooks: all_hooks(&settings, base.as_ref()),
+            memory,
             tool_log: Arc::clone(&logs.tools),
             model_log: Arc::clone(&logs.models),
             prices: Arc::new(config.models.prices.clone()),

@@ -63,6 +63,8 @@ pub struct Config {
     pub tools: tidegate_tools::Options,
     /// The documents.
     pub kb: crate::app::knowledge::Options,
+    /// What is remembered of people.
+    pub memory: tidegate_engine::memory::Options,
     /// Where vectors come from.
     pub embeddings: crate::app::knowledge::EmbeddingOptions,
     /// Models and their providers. Credentials stand apart, in `api_keys`.
@@ -100,6 +102,7 @@ impl Default for Config {
             routing: tidegate_engine::routing::Options::default(),
             tools: tidegate_tools::Options::default(),
             kb: crate::app::knowledge::Options::default(),
+            memory: tidegate_engine::memory::Options::default(),
             embeddings: crate::app::knowledge::EmbeddingOptions::default(),
             models: tidegate_llm::Options::default(),
             api_keys: BTreeMap::new(),

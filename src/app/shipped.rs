@@ -34,6 +34,7 @@ pub const FILES: &[File] = files![
     "knowledge-bank/syllabi/mathematics-grade-8.md",
     "knowledge-bank/syllabi/mathematics-grade-9.md",
     "mcp_servers.json",
+    "memory-kinds.toml",
 ];
 
 /// The settings of the preset `hardened`.
@@ -76,7 +77,7 @@ mod tests {
     #[test]
     fn everything_that_ships_is_embedded() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut on_disk: BTreeSet<PathBuf> = ["AGENT.md", "mcp_servers.json"]
+        let mut on_disk: BTreeSet<PathBuf> = ["AGENT.md", "mcp_servers.json", "memory-kinds.toml"]
             .iter()
             .map(|name| root.join(name))
             .collect();

@@ -68,6 +68,7 @@ impl Own {
             &settings.logs,
             &config.prompt.agent_file,
             &config.prompt.skills_dir,
+            &config.memory.kinds_file,
             &config.routing.patterns_file,
             &config.routing.vocabulary_file,
             &config.routing.examples_file,

@@ -150,6 +150,7 @@ impl<'l> Problems<'l> {
 /// Makes the operator's own paths absolute.
 fn at_home(config: &mut Config, home: &Path) {
     let Config {
+        memory,
         prompt,
         routing,
         tools,
@@ -160,6 +161,7 @@ fn at_home(config: &mut Config, home: &Path) {
     for path in [
         &mut prompt.agent_file,
         &mut prompt.skills_dir,
+        &mut memory.kinds_file,
         &mut routing.patterns_file,
         &mut routing.vocabulary_file,
         &mut routing.examples_file,

@@ -10,7 +10,7 @@ use std::{
 const FLOORS: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("gate", &["core"]),
-    ("engine", &["core", "gate"]),
+    ("engine", &["core", "gate", "memory"]),
     ("io", &["core", "gate"]),
     ("tools", &["core", "gate", "io"]),
     ("llm", &["core", "io"]),

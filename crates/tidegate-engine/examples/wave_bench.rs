@@ -315,6 +315,7 @@ fn engine() -> Result<Arc<Engine>, Box<dyn std::error::Error>> {
         approvals: Arc::clone(&outside) as _,
         audit: Arc::clone(&outside) as _,
         hooks: Hooks::default(),
+        memory: None,
         tool_log: Arc::clone(&outside) as _,
         model_log: Arc::clone(&outside) as _,
         prices: Arc::default(),

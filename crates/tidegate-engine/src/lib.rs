@@ -21,6 +21,7 @@ mod graph;
 mod guard;
 pub mod hooks;
 mod invoke;
+pub mod memory;
 mod merge;
 mod meter;
 mod model_log;
@@ -41,6 +42,7 @@ mod turn;
 pub mod viewer;
 pub mod waves;
 
+pub use memory::Memory;
 pub use event::{Finished, Outcome, RunError, RunEvent};
 pub use options::Options;
 pub use request::{Lease, RunRequest};

@@ -33,6 +33,7 @@ use crate::{
     graph::{Node, Plan},
     guard,
     hooks::Hooks,
+    memory::Memory,
     merge,
     prepare::{self, Prepared},
     prompt::Composer,
@@ -72,6 +73,8 @@ pub struct Parts {
     pub audit: Arc<dyn AuditTrail>,
     /// Operator hooks, in order.
     pub hooks: Hooks,
+    /// What is remembered of people; absent where that is switched off.
+    pub memory: Option<Arc<Memory>>,
     /// One line a tool call.
     pub tool_log: Arc<dyn LineLog>,
     /// One line a model call.
@@ -322,6 +325,11 @@ impl Engine {
 
     pub(crate) fn hooks(&self) -> &Hooks {
         &self.parts.hooks
+    }
+
+    /// What is remembered of people; `None` where that is switched off.
+    pub fn memory(&self) -> Option<&Arc<Memory>> {
+        self.parts.memory.as_ref()
     }
 
     pub(crate) fn tool_log(&self) -> &dyn LineLog {

@@ -92,6 +92,13 @@ pub const SETTINGS: &[Setting] = &[
     row("prompt.skills_max", Count, "64", "Skills that are read; further folders, by name, are not."),
     row("prompt.skill_chars_max", Count, "8000", "The longest instructions of one skill, in characters."),
 
+    row("memory.enabled", Flag, "true",
+        "Whether anything is learned from what people say of themselves, and told in later conversations."),
+    row("memory.kinds_file", Text, "\"memory-kinds.toml\"",
+        "What may be remembered of a person, relative to `home`; the built-in table where the file does not exist."),
+    row("memory.people_cached_max", Whole, "256",
+        "People whose facts are kept in the process, so that a request need not work them out anew; 0 for none."),
+
     row("routing.enabled", Flag, "true",
         "Whether questions about the agent itself are looked for; they are answered from the capability report, without tools."),
     row("routing.patterns_file", Text, "\"routing/patterns.txt\"",
