@@ -26,6 +26,7 @@ COPY --chmod=0755 scripts/container-health.sh /usr/local/bin/container-health
 COPY AGENT.md mcp_servers.json ./
 COPY skills ./skills
 COPY routing ./routing
+COPY memory-kinds.toml ./
 COPY knowledge-bank ./knowledge-bank
 USER tidegate
 # Everything it writes lies in /data; the rest of the file system may be read-only.

@@ -307,6 +307,7 @@ fn engine(home: &std::path::Path, store: &Store, log: Arc<LineWriter>, entropy: 
         approvals: Arc::new(store.clone()),
         audit: Arc::new(NoTrail),
         hooks: Hooks::default(),
+        memory: None,
         tool_log: log.clone(),
         model_log: log,
         prices: Arc::default(),
