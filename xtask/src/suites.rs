@@ -286,19 +286,28 @@ fn doctests() -> Result<Count> {
 /// Runs a test runner and counts by its own summary lines.
 fn counted(command: &mut std::process::Command) -> Result<Count> {
     let finished = process::run(command, CARGO_TIMEOUT)?;
-    let mut count = Count::default();
-    for line in &finished.lines {
-        if line.contains("test result: ") || line.trim_start().starts_with("Summary [") || is_bare_count(line)
-        {
-            count.passed += number_before(line, " passed").unwrap_or_default();
-            count.failed += number_before(line, " failed").unwrap_or_default();
-            count.failed += number_before(line, " timed out").unwrap_or_default();
-        }
-    }
+    let count = counts(&finished.lines);
     if !finished.success && count.failed == 0 {
         bail!("the tests did not build or the runner failed");
     }
     Ok(count)
+}
+
+/// Adds up the summaries. Where nextest wrote one, what its tests printed is no summary: a failed one shows its own.
+fn counts(lines: &[String]) -> Count {
+    let is_summary = |line: &&String| line.trim_start().starts_with("Summary [");
+    let is_result = |line: &&String| line.contains("test result: ") || is_bare_count(line);
+    let mut summaries: Vec<&String> = lines.iter().filter(is_summary).collect();
+    if summaries.is_empty() {
+        summaries = lines.iter().filter(is_result).collect();
+    }
+    let mut count = Count::default();
+    for line in summaries {
+        count.passed += number_before(line, " passed").unwrap_or_default();
+        count.failed += number_before(line, " failed").unwrap_or_default();
+        count.failed += number_before(line, " timed out").unwrap_or_default();
+    }
+    count
 }
 
 /// The last line of our own suites in other languages: `N passed, N failed`.
@@ -369,6 +378,17 @@ mod tests_of_counting {
                 "{line}"
             );
         }
+        let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        let failing = lines(&[
+            "test result: FAILED. 0 passed; 1 failed; 0 ignored",
+            "     Summary [   3.1s] 3 tests run: 2 passed, 1 failed, 0 skipped",
+        ]);
+        assert_eq!((counts(&failing).passed, counts(&failing).failed), (2, 1));
+        let two = lines(&[
+            "test result: ok. 3 passed; 0 failed",
+            "test result: FAILED. 1 passed; 2 failed",
+        ]);
+        assert_eq!((counts(&two).passed, counts(&two).failed), (4, 2));
         assert!(is_bare_count("11 passed, 0 failed"));
         assert!(!is_bare_count("ok 11 passed, 0 failed"));
     }

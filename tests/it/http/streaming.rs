@@ -33,10 +33,11 @@ fn choice(delta: &str, finish: &str) -> String {
 #[tokio::test]
 async fn a_stream_is_role_content_finish_done_and_nothing_else() {
     let daemon = Daemon::start().await;
-    // No letter of it could begin a known value in any spelling, so that nothing is held back.
+    // No piece ends in what could begin a known value in any spelling, reversed ones included, so that nothing is
+    // held back.
     daemon
         .upstream
-        .always(Reply::text("hi, 18").chunk_chars(3).usage(7, 2));
+        .always(Reply::text("hi, !?").chunk_chars(3).usage(7, 2));
     for (options, usage, last) in [
         (Value::Null, "", ""),
         (json!({"include_usage": false}), "", ""),
@@ -56,7 +57,7 @@ async fn a_stream_is_role_content_finish_done_and_nothing_else() {
         let mut expected = [
             choice("\"role\":\"assistant\",\"content\":\"\"", "null"),
             choice("\"content\":\"hi,\"", "null"),
-            choice("\"content\":\" 18\"", "null"),
+            choice("\"content\":\" !?\"", "null"),
             choice("", "\"stop\""),
         ]
         .map(|choice| chunk(&choice, usage))
