@@ -3,6 +3,7 @@
 //! Everything long-lived is built here, once, and plugged into the ports. Reading order: [`App::build`] makes
 //! the parts, [`App::serve`] opens the door.
 
+mod background;
 mod bank;
 pub mod bootstrap;
 pub mod error;
@@ -18,18 +19,19 @@ pub mod shipped;
 mod surroundings;
 mod zones;
 
-use std::{io::Write, sync::Arc, time::Duration};
+use std::{io::Write, sync::Arc};
 
 use tidegate_core::{
     clock::{Clock, Entropy},
     port::{
-        ApprovalStore as _, AuditTrail, KeyStore, KnowledgeBase, LastAdmin, LineLog, OperatorFiles, RunStore,
+        ApprovalStore as _, AuditTrail, Embedder, KeyStore, KnowledgeBase, LastAdmin, LineLog, OperatorFiles,
+        RunStore,
     },
     secret::Secret,
 };
 use tidegate_engine::{Engine, hooks::Hooks, prompt::Composer, routing::RoutingGate};
 use tidegate_gate::guards::secrets::Redactor;
-use tidegate_io::{http::OperatorClient, operator_files::Disk};
+use tidegate_io::{http::OperatorClient, operator_files::DiskBut};
 use tidegate_llm::Models;
 use tidegate_store::Store;
 use tidegate_tools::Tools;
@@ -57,12 +59,6 @@ use crate::{
     telemetry::Masked,
 };
 
-/// How often ended runs that are too old are removed, in seconds.
-const PRUNE_INTERVAL_S: u64 = 3_600;
-
-/// Seconds of a day.
-const DAY_S: i64 = 86_400;
-
 /// What an app is built for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -70,6 +66,12 @@ pub enum Purpose {
     Serve,
     /// To look at what would happen: nothing is logged, and a daemon may run beside it.
     Look,
+}
+
+impl Purpose {
+    fn serves(self) -> bool {
+        self == Self::Serve
+    }
 }
 
 /// Everything, plugged together.
@@ -99,13 +101,12 @@ impl App {
         lifecycle: &Lifecycle,
         purpose: Purpose,
     ) -> Result<Self, Error> {
-        let config = &settings.config;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new(settings.zone.clone()));
         let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
-        let files: Arc<dyn OperatorFiles> = Arc::new(Disk);
+        let files: Arc<dyn OperatorFiles> = Arc::new(DiskBut::new(zones::database(&settings)));
         let composer = instructions(&settings, Arc::clone(&files)).await?;
         let store = Arc::new(open_store(&settings, Arc::clone(&clock), lifecycle).await?);
-        if purpose == Purpose::Serve {
+        if purpose.serves() {
             recover(&store, &*clock).await?;
         }
         surroundings::check_disposable(&settings, &*store).await?;
@@ -114,21 +115,15 @@ impl App {
         let models = Arc::new(found.models);
         let redactor = Arc::new(redactor(&settings, environment)?);
         let embedder = knowledge::embedder(&settings, &clock, &entropy).await?;
-        let is_reading = purpose == Purpose::Serve;
-        let knowledge = knowledge::open(&settings, &store, embedder.as_ref(), &clock, is_reading)?;
+        let knowledge = knowledge::open(&settings, &store, embedder.as_ref(), &clock, purpose.serves())?;
         let base = knowledge.as_ref().map(|knowledge| Arc::clone(&knowledge.base));
         let tools = open_tools(&settings, &redactor.values(), base.clone())?;
         let tools = tools.describe(|text| redactor.redact(text).into_owned());
         let logs = Logs::open(&settings, lifecycle, purpose);
         let (audit, audit_lines) = logs::open_trail(&settings, lifecycle, purpose);
-        let routing = Arc::new(RoutingGate::new(
-            files,
-            embedder.clone(),
-            Arc::new(Masked::new(Arc::clone(&logs.triage), Arc::clone(&redactor))),
-            Arc::clone(&clock),
-            config.routing.clone(),
-        ));
-        let memory = memory::open(&settings, memory::Parts {
+        let triage = Masked::new(Arc::clone(&logs.triage), Arc::clone(&redactor));
+        let routing = Arc::new(routing_gate(&settings, files, embedder.as_ref(), triage, &clock));
+        let remembering = memory::Parts {
             store: &store,
             models: &models,
             embedder: embedder.as_ref(),
@@ -136,7 +131,8 @@ impl App {
             redactor: &redactor,
             clock: &clock,
             entropy: &entropy,
-        })?;
+        };
+        let memory = memory::open(&settings, remembering)?;
         let surroundings = surroundings::surroundings(&settings, &tools, purpose).await;
         let following = Following::of(&settings, knowledge.as_ref());
         let bank = bank::Bank::open(&settings, following.zones.clone(), base.clone(), &audit, &clock)?;
@@ -157,13 +153,13 @@ impl App {
             memory,
             tool_log: Arc::clone(&logs.tools),
             model_log: Arc::clone(&logs.models),
-            prices: Arc::new(config.models.prices.clone()),
+            prices: Arc::new(settings.config.models.prices.clone()),
             surroundings,
             clock: Arc::clone(&clock),
             entropy: Arc::clone(&entropy),
             tracker: lifecycle.tracker.clone(),
             shutdown: lifecycle.hard.clone(),
-            options: config.engine.clone(),
+            options: settings.config.engine.clone(),
         }));
         Ok(Self {
             lifecycle: lifecycle.clone(),
@@ -183,9 +179,11 @@ impl App {
         })
     }
 
-    /// Puts the policy (`[gate]`) of freshly read settings in force, from the next decision on. On an error, of the
-    /// reading or of the policy, the last good one stays, and the log says what is wrong.
+    /// Puts the policy (`[gate]`) of freshly read settings in force, from the next decision on, and reads the table of
+    /// what may be remembered again. On an error, of the reading or of the policy, the last good one stays, and the log
+    /// says what is wrong.
     pub async fn reload_policy(&self, fresh: Result<Settings, String>) -> Result<(), Error> {
+        memory::reread(&self.settings, self.engine.memory());
         self.reload.take(&self.settings, fresh, &self.engine).await
     }
 
@@ -224,6 +222,7 @@ impl App {
         });
         self.spawn_pruning();
         self.spawn_reading();
+        self.spawn_learning();
         // The routing rules take a tenth of a second to compile: now, and not in somebody's first question.
         let routing = Arc::clone(&self.routing);
         let compiling = Arc::clone(&routing);
@@ -250,25 +249,6 @@ impl App {
         Some(Arc::clone(&knowledge.base))
     }
 
-    /// Reads the documents, now and whenever they change.
-    fn spawn_reading(&self) {
-        let Some(knowledge) = &self.knowledge else {
-            return;
-        };
-        let (warming, shutdown) = (Arc::clone(knowledge), self.lifecycle.soft.clone());
-        self.lifecycle.tracker.spawn(async move {
-            if let Err(error) = warming.warm().await {
-                tracing::warn!(%error, "the index of documents could not be read");
-            }
-            warming.keep_up(shutdown).await;
-        });
-        if let Some(task) = knowledge.start() {
-            self.lifecycle
-                .tracker
-                .spawn(task.run(self.lifecycle.soft.clone()));
-        }
-    }
-
     fn parts(&self, shutdown: CancellationToken) -> http::Parts {
         http::Parts {
             engine: Arc::clone(&self.engine),
@@ -283,7 +263,7 @@ impl App {
             documents: Arc::clone(&self.documents),
             models: Arc::clone(&self.models) as _,
             readiness: Arc::new(readiness::Readiness {
-                keys: Arc::clone(&self.store) as _,
+                store: Arc::clone(&self.store),
                 engine: Arc::clone(&self.engine),
                 missing_model: match &self.source {
                     Source::Nothing(sentence) => Some(sentence.clone()),
@@ -292,6 +272,7 @@ impl App {
                 logs: self.logs.clone(),
                 policy_is_stale: Arc::clone(&self.reload.is_stale),
                 knowledge: self.base(),
+                clock: Arc::clone(&self.clock),
             }),
             clock: Arc::clone(&self.clock),
             entropy: Arc::clone(&self.entropy),
@@ -329,36 +310,23 @@ impl App {
         }
         Ok(())
     }
+}
 
-    /// Removes ended runs that are too old, now and every hour.
-    fn spawn_pruning(&self) {
-        let days = i64::from(self.settings.config.retention.runs_days);
-        if days == 0 {
-            return;
-        }
-        let (store, clock, soft) = (
-            Arc::clone(&self.store),
-            Arc::clone(&self.clock),
-            self.lifecycle.soft.clone(),
-        );
-        self.lifecycle.tracker.spawn(async move {
-            let mut tick = tokio::time::interval(Duration::from_secs(PRUNE_INTERVAL_S));
-            while soft.run_until_cancelled(tick.tick()).await.is_some() {
-                let age = jiff::SignedDuration::from_secs(days * DAY_S);
-                let Ok(before) = clock.now().checked_sub(age) else {
-                    return;
-                };
-                if let Err(error) = store.prune_approvals(before).await {
-                    tracing::warn!(%error, "old approvals could not be removed");
-                }
-                match store.prune(before).await {
-                    Ok(0) => {}
-                    Ok(runs) => tracing::info!(runs, "old runs were removed"),
-                    Err(error) => tracing::warn!(%error, "old runs could not be removed"),
-                }
-            }
-        });
-    }
+fn routing_gate(
+    settings: &Settings,
+    files: Arc<dyn OperatorFiles>,
+    embedder: Option<&Arc<dyn Embedder>>,
+    triage: Masked,
+    clock: &Arc<dyn Clock>,
+) -> RoutingGate {
+    let options = settings.config.routing.clone();
+    RoutingGate::new(
+        files,
+        embedder.cloned(),
+        Arc::new(triage),
+        Arc::clone(clock),
+        options,
+    )
 }
 
 /// Checks the instructions: without them no request could be served.
@@ -410,6 +378,10 @@ async fn recover(store: &Store, clock: &dyn Clock) -> Result<(), Error> {
             cut_off,
             "approvals that nothing had spent are void after the restart"
         );
+    }
+    let keys = store.sweep_deleted_keys().await?;
+    if keys > 0 {
+        tracing::info!(keys, "what deleted keys had left was erased");
     }
     Ok(())
 }

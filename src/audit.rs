@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidegate_core::{
     approval::{Answer, Approval},
+    caller::Mode,
     clock::Timestamp,
+    id::{RunId, UserId},
     port::{AuditDecision, AuditEntry, AuditEvent, AuditFault, AuditTrail, LineLog},
 };
 use tidegate_io::chain;
@@ -222,6 +224,69 @@ pub fn decision_entry(approval: &Approval, answer: Answer, at: Timestamp) -> Aud
         code: code.to_owned(),
         detail: String::new(),
         approval_id: Some(approval.id.clone()),
+        approver: None,
+    }
+}
+
+/// What is done by hand to what is remembered of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemoryAct {
+    /// A fact is told.
+    Add,
+    /// Another value takes a fact's place.
+    Correct,
+    /// A fact is taken back.
+    Retract,
+    /// A fact is forgotten.
+    Forget,
+    /// Everything is erased.
+    Erase,
+    /// A document is taken in.
+    Import,
+    /// Learning is turned on or off.
+    Learning(bool),
+    /// Recall is turned on or off.
+    Recall(bool),
+}
+
+impl MemoryAct {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Correct => "correct",
+            Self::Retract => "retract",
+            Self::Forget => "forget",
+            Self::Erase => "erase",
+            Self::Import => "import",
+            Self::Learning(true) => "learning_on",
+            Self::Learning(false) => "learning_off",
+            Self::Recall(true) => "recall_on",
+            Self::Recall(false) => "recall_off",
+        }
+    }
+}
+
+/// The audit line of a change by hand: whose memory, what was done, to which fact, and who did it; never a word of it.
+/// `by` is `own` for the person, `admin` for an administrator of the key, and `console` for the terminal.
+pub fn memory_entry(act: MemoryAct, user: &UserId, by: &str, detail: &str, at: Timestamp) -> AuditEntry {
+    AuditEntry {
+        at,
+        event: AuditEvent::MemoryChanged,
+        request_id: None,
+        // No run stands behind it: a person did it.
+        run_id: RunId::new("none"),
+        call_id: None,
+        key_id: user.key_id(),
+        user: user.clone(),
+        origin: None,
+        tool: "memory".to_owned(),
+        // The least: nothing is run.
+        mode: Mode::PlanOnly,
+        decision: AuditDecision::Allowed,
+        layer: by.to_owned(),
+        code: act.name().to_owned(),
+        detail: detail.to_owned(),
+        approval_id: None,
         approver: None,
     }
 }

@@ -11,6 +11,7 @@ pub mod explain;
 pub mod init;
 pub mod kb;
 pub mod keys;
+pub mod memory;
 pub mod output;
 pub mod prompt;
 pub mod triage;
@@ -99,6 +100,9 @@ pub async fn run(arguments: Arguments, environment: &Environment, out: Out<'_>) 
         Command::Approvals(command) => Box::pin(with_approvals(&place, &command, out)).await?,
         Command::Triage(command) => triage::run(&place, &command, &mut io::stdin().lock(), out)?,
         Command::Kb(command) => Box::pin(kb::run(place.settings()?, &command, out)).await?,
+        Command::Memory(command) => {
+            return Box::pin(memory::run(place.settings()?, environment, &command, out)).await;
+        }
         Command::Embed(command) => Box::pin(embed::run(place.settings()?, &command, out)).await?,
         Command::Audit(args::Audit::Verify) => return audit::verify(&place.settings()?, out),
         Command::Init(command) => init::run(&place, &command, out)?,
@@ -183,7 +187,7 @@ async fn reload_on_hangup(place: &Place<'_>, app: &App, hangups: &mut Hangups) -
         hangups.next().await;
         let fresh = place.resolve().map(|(_, settings)| settings);
         // What is wrong is in the log, and the last good policy in force.
-        drop(app.reload_policy(fresh.map_err(|error| error.to_string())).await);
+        drop(Box::pin(app.reload_policy(fresh.map_err(|error| error.to_string()))).await);
     }
 }
 

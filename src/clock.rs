@@ -7,12 +7,18 @@ use tidegate_core::clock::{Clock, Entropy, Timestamp};
 #[derive(Debug, Clone)]
 pub struct SystemClock {
     zone: TimeZone,
+    #[cfg(feature = "testing")]
+    script: crate::testing::Script,
 }
 
 impl SystemClock {
     /// A clock whose days begin at midnight in `zone`.
     pub fn new(zone: TimeZone) -> Self {
-        Self { zone }
+        Self {
+            zone,
+            #[cfg(feature = "testing")]
+            script: crate::testing::Script::from_environment(),
+        }
     }
 }
 
@@ -22,6 +28,10 @@ impl Clock for SystemClock {
         reason = "this is the adapter behind the Clock port"
     )]
     fn now(&self) -> Timestamp {
+        #[cfg(feature = "testing")]
+        if let Some(scripted) = self.script.now() {
+            return scripted;
+        }
         Timestamp::now()
     }
 

@@ -55,7 +55,7 @@ pub use options::Options;
 pub use readiness::{ReadinessItem, ReadinessSource};
 
 use crate::http::routes::{
-    admin_keys, approvals, capabilities, chat_completions, docs, fallback, health, knowledge, models, runs,
+    admin_keys, approvals, capabilities, chat_completions, docs, fallback, health, knowledge, memory, models, runs,
 };
 
 /// Everything the front end is plugged into.
@@ -159,6 +159,20 @@ fn routes_of_the_api() -> OpenApiRouter<AppState> {
             "/v1/admin/kb/documents/{*path}",
             put(knowledge::put).delete(knowledge::remove),
         )
+        .routes(routes!(memory::list, memory::erase))
+        .routes(routes!(memory::add))
+        .routes(routes!(
+            memory::show,
+            memory::change,
+            memory::change_by_post,
+            memory::forget
+        ))
+        .routes(routes!(memory::export))
+        .routes(routes!(memory::import))
+        .routes(routes!(memory::search))
+        .routes(routes!(memory::settings, memory::turn))
+        .routes(routes!(memory::people))
+        .routes(routes!(memory::key_settings, memory::turn_key))
         .routes(routes!(docs::document))
         .routes(routes!(docs::page))
 }

@@ -12,3 +12,5 @@ pub mod lifecycle; // signals, soft and hard shutdown, tracked tasks
 pub mod parse_child; // the hidden re-exec entry: read one document inside walls
 pub mod sandbox_child; // the hidden re-exec entry: confine this process, then run
 pub mod telemetry; // tracing to the console and logs/
+#[cfg(feature = "testing")]
+pub mod testing; // a scripted clock, in builds for tests only

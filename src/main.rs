@@ -22,7 +22,7 @@ const BLOCKING_GRACE_MS: u64 = 1_000;
 /// the logs and what blocks have threads of their own, and so has the other half of the processors work.
 const PROCESSORS_PER_WORKER: usize = 2;
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let first_argument = std::env::args_os().nth(1);
     let first_argument = first_argument.as_deref();
     if let Some(code) =

@@ -1,7 +1,13 @@
 //! The operator's own way into the knowledge bank, for uploads and removals. A person with the scope `admin` does what the model
 //! would have to ask for; the floors and the zones hold for both, and so does the audit trail.
+//!
+//! What is asked for one path is done one after another, from the judgement to the announcement to the index, so that
+//! the last one that was answered is what lies there.
+
+mod name;
 
 use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -18,6 +24,7 @@ use tidegate_core::{
 use tidegate_gate::{Access, PathFact, PathFault, PathKind, ZoneVerdict, Zones, floors};
 use tidegate_io::files::{FileError, Place, Roots, real_path_of};
 use tidegate_kb::ingest::{Ignored, LeftOut};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{Error, live_zones::LiveZones, part};
 use crate::{
@@ -27,6 +34,9 @@ use crate::{
 
 /// How long a removal waits until the index has followed: whoever takes a document out does not expect to find it.
 const FOLLOW_WAIT: Duration = Duration::from_secs(2);
+
+/// Documents that are written at once; two whose names fall together wait for each other.
+const TURNS: usize = 16;
 
 /// What is done to a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,18 +65,16 @@ pub(super) struct Bank {
     knowledge: Option<Arc<dyn KnowledgeBase>>,
     audit: Arc<dyn AuditTrail>,
     clock: Arc<dyn Clock>,
+    turns: [Arc<Mutex<()>>; TURNS],
 }
 
 #[async_trait]
 impl DocumentDoor for Bank {
     async fn put(&self, by: &Uploader, path: String, bytes: Bytes) -> Result<Stored, NotStored> {
+        let (path, turn) = self.turn(by, &path, Act::Upload).await?;
         let (place, real) = self.open_place(by, &path, Act::Upload).await?;
         let size = bytes.len() as u64;
-        let written = tokio::task::spawn_blocking(move || place.write_atomic(&bytes)).await;
-        let written = written.map_err(|error| broke(&error))?.map_err(failed)?;
-        if let Some(knowledge) = &self.knowledge {
-            knowledge.written(&real);
-        }
+        let written = self.act(turn, real, move || place.write_atomic(&bytes)).await?;
         Ok(Stored {
             path,
             bytes: size,
@@ -74,17 +82,16 @@ impl DocumentDoor for Bank {
         })
     }
 
-    async fn remove(&self, by: &Uploader, path: String) -> Result<(), NotStored> {
+    async fn remove(&self, by: &Uploader, path: String) -> Result<String, NotStored> {
+        let (path, turn) = self.turn(by, &path, Act::Removal).await?;
         let (place, real) = self.open_place(by, &path, Act::Removal).await?;
-        let removed = tokio::task::spawn_blocking(move || place.remove_file()).await;
-        removed.map_err(|error| broke(&error))?.map_err(failed)?;
-        if let Some(knowledge) = &self.knowledge {
-            knowledge.written(&real);
-            if !knowledge.settled(FOLLOW_WAIT).await {
-                tracing::info!("a document was removed; the index follows as soon as it can");
-            }
+        self.act(turn, real, move || place.remove_file()).await?;
+        if let Some(knowledge) = &self.knowledge
+            && !knowledge.settled(FOLLOW_WAIT).await
+        {
+            tracing::info!("a document was removed; the index follows as soon as it can");
         }
-        Ok(())
+        Ok(path)
     }
 }
 
@@ -112,12 +119,55 @@ impl Bank {
             knowledge,
             audit: Arc::clone(audit),
             clock: Arc::clone(clock),
+            turns: std::array::from_fn(|_| Arc::default()),
         })
+    }
+
+    /// The form that a path is known by, and the right to change what is there. Waits until whoever has it is done.
+    async fn turn(
+        &self,
+        by: &Uploader,
+        requested: &str,
+        act: Act,
+    ) -> Result<(String, OwnedMutexGuard<()>), NotStored> {
+        let path = match name::normalised(requested) {
+            Ok(path) => path,
+            Err(malformed) => {
+                self.record(by, requested, act, Some(&malformed)).await?;
+                return Err(malformed);
+            }
+        };
+        let mut hasher = DefaultHasher::new();
+        path.hash(&mut hasher);
+        let at = usize::try_from(hasher.finish() % TURNS as u64).unwrap_or(0);
+        let turn = self.turns.get(at).map(Arc::clone).unwrap_or_default();
+        Ok((path, turn.lock_owned().await))
+    }
+
+    /// Changes the folder and announces it. Both are done, and the turn is kept until then, even where nobody waits for
+    /// it any more.
+    async fn act<T: Send + 'static>(
+        &self,
+        turn: OwnedMutexGuard<()>,
+        real: PathBuf,
+        change: impl FnOnce() -> Result<T, FileError> + Send + 'static,
+    ) -> Result<T, NotStored> {
+        let knowledge = self.knowledge.clone();
+        let changing = tokio::task::spawn_blocking(move || {
+            let changed = change();
+            if let Some(knowledge) = knowledge {
+                knowledge.written(&real);
+            }
+            drop(turn);
+            changed
+        });
+        changing.await.map_err(|error| broke(&error))?.map_err(failed)
     }
 
     /// The place of a document and its real path, once floors and zones have let it through and that is recorded.
     async fn open_place(&self, by: &Uploader, path: &str, act: Act) -> Result<(Place, PathBuf), NotStored> {
-        let (roots, zones, requested) = (self.roots.clone(), self.zones.now(), path.to_owned());
+        let roots = self.roots.clone().guarding(Arc::new(self.zones.twins()));
+        let (zones, requested) = (self.zones.now(), path.to_owned());
         let (folder, ignored) = (self.folder.clone(), self.ignored.clone());
         let opened = tokio::task::spawn_blocking(move || {
             let (place, real) = judge(&roots, &zones, &requested, act)?;
@@ -143,6 +193,7 @@ impl Bank {
         let (decision, code) = match refusal {
             None => (AuditDecision::Allowed, "admin"),
             Some(NotStored::Malformed(_)) => (AuditDecision::Denied, "malformed"),
+            Some(NotStored::Conflict(_)) => (AuditDecision::Denied, "conflict"),
             Some(NotStored::Refused(_)) => (AuditDecision::Denied, "floor"),
             Some(NotStored::Missing(_)) => (AuditDecision::Denied, "missing"),
             Some(NotStored::Failed(_)) => (AuditDecision::Denied, "unreadable"),
@@ -174,6 +225,9 @@ impl Bank {
 /// Opens the place that a path leads to, and asks floors and zones about the opened thing. Blocks.
 fn judge(roots: &Roots, zones: &Zones, requested: &str, act: Act) -> Result<(Place, PathBuf), NotStored> {
     let opened = roots.resolve(requested);
+    if let Err(PathFault::Malformed(why)) = &opened {
+        return Err(name::malformed(why));
+    }
     let fact = PathFact {
         argument: "path".to_owned(),
         requested: requested.to_owned(),
@@ -188,7 +242,7 @@ fn judge(roots: &Roots, zones: &Zones, requested: &str, act: Act) -> Result<(Pla
     }
     let place = opened.map_err(|fault| match fault {
         PathFault::Missing => NotStored::Missing(requested.to_owned()),
-        PathFault::Malformed(why) => NotStored::Malformed(format!("the path is malformed: {why}")),
+        PathFault::Malformed(why) => name::malformed(&why),
         PathFault::Outside => NotStored::Refused("the path leads out of the knowledge bank".to_owned()),
         PathFault::Unreadable(why) => NotStored::Failed(format!("the path cannot be used: {why}")),
     })?;
@@ -244,11 +298,12 @@ fn failed(error: FileError) -> NotStored {
     match error {
         FileError::NotFound(name) => NotStored::Missing(name),
         FileError::NotAFile(_) | FileError::NotAFolder(_) => NotStored::Malformed(error.to_string()),
-        FileError::TooLarge { .. }
-        | FileError::NotText(_)
-        | FileError::Changed(_)
-        | FileError::Denied(_)
-        | FileError::Io { .. } => NotStored::Failed(error.to_string()),
+        FileError::Changed(name) => NotStored::Conflict(format!(
+            "`{name}` was changed by somebody else meanwhile, and this request changed nothing; look at it and send it again"
+        )),
+        FileError::TooLarge { .. } | FileError::NotText(_) | FileError::Denied(_) | FileError::Io { .. } => {
+            NotStored::Failed(error.to_string())
+        }
     }
 }
 

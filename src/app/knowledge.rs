@@ -441,10 +441,13 @@ pub fn open(
 }
 
 /// What the index may hold: only what every caller may read without being asked, since whoever searches sees it. A folder
-/// that may not be read as such is entered all the same: something in it may be open.
+/// that may not be read as such is entered all the same: something in it may be open. What nobody may read has no other
+/// name in it either.
 fn readable(zones: LiveZones) -> MayRead {
-    MayRead::new(move |real: &Path| {
+    let guarding = zones.clone();
+    let judge = move |real: &Path| {
         let zones = zones.now();
         is_open(real, &zones) || (shown::may_enter(real, &zones) && real.is_dir())
-    })
+    };
+    MayRead::new(judge).guarding(move || guarding.twins())
 }

@@ -4,6 +4,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tidegate_gate::Zones;
+use tidegate_io::files::Twins;
 
 use super::zones::zones;
 use crate::config::Settings;
@@ -21,6 +22,12 @@ impl LiveZones {
     /// Those of this moment.
     pub(super) fn now(&self) -> Arc<Zones> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What must not be known by another name under those of this moment.
+    pub(super) fn twins(&self) -> Twins {
+        let zones = self.now();
+        Twins::new(zones.own.clone(), zones.readable.clone())
     }
 
     /// Puts others in force.

@@ -44,6 +44,7 @@ pub fn open(settings: &Settings, parts: Parts<'_>) -> Result<Option<Arc<Memory>>
     Ok(Some(Arc::new(Memory::new(memory::Parts {
         store: Arc::clone(parts.store) as _,
         queue: Arc::clone(parts.store) as _,
+        keys: Arc::clone(parts.store) as _,
         kinds,
         embedder: parts.embedder.cloned(),
         model: Arc::clone(parts.models) as _,
@@ -55,6 +56,21 @@ pub fn open(settings: &Settings, parts: Parts<'_>) -> Result<Option<Arc<Memory>>
         entropy: Arc::clone(parts.entropy),
         options,
     }))))
+}
+
+/// Reads the table of kinds again. One that is broken changes nothing.
+pub(super) fn reread(settings: &Settings, memory: Option<&Arc<Memory>>) {
+    let Some(memory) = memory else { return };
+    match kinds(&settings.config.memory) {
+        Ok(fresh) if fresh == *memory.kinds() => {}
+        Ok(fresh) => {
+            memory.set_kinds(fresh);
+            tracing::info!("the table of what may be remembered was read again and is in force");
+        }
+        Err(error) => {
+            tracing::error!(%error, "the table of what may be remembered cannot be used; the last good one stays");
+        }
+    }
 }
 
 /// The operator's table of kinds, or the one that comes with the program.

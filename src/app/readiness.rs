@@ -9,23 +9,31 @@ use std::{
 };
 
 use async_trait::async_trait;
-use tidegate_core::port::{KeyStore, KnowledgeBase, LineLog, PageRequest};
-use tidegate_engine::Engine;
+use tidegate_core::{
+    clock::{Clock, Timestamp},
+    port::{KeyStore as _, KnowledgeBase, LineLog, PageRequest},
+};
+use tidegate_engine::{Engine, Memory};
+use tidegate_store::Store;
 
 use crate::http::{ReadinessItem, ReadinessSource};
 
 /// How long the index may take to say how it does: whoever probes gives up soon.
 const STATUS_WAIT: Duration = Duration::from_secs(2);
 
+/// From when on a turn has waited too long to be learned from.
+const LATE_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_hours(1);
+
 /// Knows what is in place.
 #[derive(Debug)]
 pub(super) struct Readiness {
-    pub(super) keys: Arc<dyn KeyStore>,
+    pub(super) store: Arc<Store>,
     pub(super) engine: Arc<Engine>,
     pub(super) missing_model: Option<String>,
     pub(super) logs: Vec<Arc<dyn LineLog>>,
     pub(super) policy_is_stale: Arc<AtomicBool>,
     pub(super) knowledge: Option<Arc<dyn KnowledgeBase>>,
+    pub(super) clock: Arc<dyn Clock>,
 }
 
 #[async_trait]
@@ -36,19 +44,22 @@ impl ReadinessSource for Readiness {
             limit: 1,
             newest_first: false,
         };
-        let database = self.keys.list(&first).await;
+        let database = match self.store.list(&first).await {
+            Ok(_) => self
+                .store
+                .write_fault()
+                .map(|fault| format!("nothing can be written to the database: {fault}")),
+            Err(_) => Some("the database does not answer; `tidegate doctor` says why".to_owned()),
+        };
         let faults = self.engine.faults();
         let documents = documents(self.knowledge.as_deref()).await;
+        let memory = memory(self.engine.memory().map(AsRef::as_ref), self.clock.now()).await;
         let dropped: u64 = self.logs.iter().map(|log| log.dropped()).sum();
         vec![
             ReadinessItem {
                 name: "database",
-                ok: database.is_ok(),
-                message: if database.is_ok() {
-                    String::new()
-                } else {
-                    "the database does not answer; `tidegate doctor` says why".into()
-                },
+                ok: database.is_none(),
+                message: database.unwrap_or_default(),
             },
             ReadinessItem {
                 name: "model",
@@ -78,6 +89,12 @@ impl ReadinessSource for Readiness {
                 ok: true,
                 message: documents,
             },
+            // What waits to be learned from is late, and answers go on.
+            ReadinessItem {
+                name: "memory",
+                ok: true,
+                message: memory,
+            },
             ReadinessItem {
                 name: "logs",
                 ok: true,
@@ -88,6 +105,32 @@ impl ReadinessSource for Readiness {
                 },
             },
         ]
+    }
+}
+
+/// What is wrong with learning just now.
+async fn memory(memory: Option<&Memory>, now: Timestamp) -> String {
+    let Some(memory) = memory else {
+        return String::new();
+    };
+    let Ok(Ok(counts)) = tokio::time::timeout(STATUS_WAIT, memory.counts()).await else {
+        return "memory does not answer; `tidegate doctor` says why".into();
+    };
+    let is_late = counts
+        .oldest_at
+        .is_some_and(|oldest| now.duration_since(oldest) > LATE_AFTER);
+    if counts.dead > 0 {
+        format!(
+            "{} turns could not be learned from and were given up; `tidegate doctor` says what to do",
+            counts.dead
+        )
+    } else if is_late {
+        format!(
+            "{} turns wait to be learned from, some for more than an hour; the log says why",
+            counts.waiting + counts.leased
+        )
+    } else {
+        String::new()
     }
 }
 

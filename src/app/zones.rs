@@ -16,7 +16,7 @@ use std::{
 use serde::Deserialize;
 use tidegate_core::port::OperatorFiles;
 use tidegate_gate::{ZoneEntries, Zones};
-use tidegate_io::operator_files::Disk;
+use tidegate_io::{files::is_one_of, operator_files::Disk};
 
 use crate::config::{FILE, Settings};
 
@@ -50,9 +50,24 @@ pub(super) fn zones(settings: &Settings) -> Zones {
     }
 }
 
+/// The files of the database, there or not, under every name that SQLite may give them.
+pub(super) fn database(settings: &Settings) -> Vec<PathBuf> {
+    let path = &settings.config.store.path;
+    let mut files = BTreeSet::new();
+    for path in names(path) {
+        files.extend(DATABASE_ENDINGS.iter().map(|ending| {
+            let mut file = path.as_os_str().to_owned();
+            file.push(ending);
+            PathBuf::from(file)
+        }));
+    }
+    files.into_iter().collect()
+}
+
 /// The server's own files and folders, there or not.
 struct Own {
     bank: PathBuf,
+    database: Vec<PathBuf>,
     paths: BTreeSet<PathBuf>,
 }
 
@@ -61,6 +76,7 @@ impl Own {
         let config = &settings.config;
         let mut own = Self {
             bank,
+            database: database(settings),
             paths: BTreeSet::new(),
         };
         let files = [
@@ -84,10 +100,8 @@ impl Own {
             .chain(&config.tools.tools_file)
             .chain(&settings.secret_files);
         files.for_each(|file| own.add(file));
-        for ending in DATABASE_ENDINGS {
-            let mut file = config.store.path.as_os_str().to_owned();
-            file.push(ending);
-            own.add(Path::new(&file));
+        for file in own.database.clone() {
+            own.add(&file);
         }
         for hook in &config.hooks {
             own.add_hook(&hook.command, settings);
@@ -139,7 +153,7 @@ impl Own {
             part.split(|letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | ';' | '='));
         for word in words.chain([part]).filter(|word| !word.is_empty()) {
             let path = folder.join(word);
-            if !is_program(&path) {
+            if !self.is_program(&path) {
                 continue;
             }
             self.add_inside(&path);
@@ -157,6 +171,27 @@ impl Own {
             .filter(|name| *name != self.bank && name.starts_with(&self.bank));
         self.paths.extend(inside.collect::<Vec<_>>());
     }
+
+    /// Whether something would be run rather than read. A script that is not there yet is known by its name. The
+    /// database is never opened for it, by whichever name: that would drop the locks that SQLite holds in this process.
+    fn is_program(&self, path: &Path) -> bool {
+        let ending = path.extension().and_then(OsStr::to_str);
+        let is_script =
+            ending.is_some_and(|ending| SCRIPT_ENDINGS.contains(&ending.to_ascii_lowercase().as_str()));
+        let Ok(metadata) = path.metadata() else {
+            return is_script;
+        };
+        let begins_as_script = || {
+            let mut start = [0_u8; 2];
+            File::open(path)
+                .and_then(|mut file| file.read_exact(&mut start))
+                .is_ok_and(|()| &start == b"#!")
+        };
+        metadata.is_file()
+            && (is_script
+                || metadata.permissions().mode() & 0o111 != 0
+                || (!is_one_of(&self.database, &metadata) && begins_as_script()))
+    }
 }
 
 /// A path under its own name, and under the one that it leads to.
@@ -166,23 +201,6 @@ fn names(path: &Path) -> [PathBuf; 2] {
         (Some(_) | None, _) => real(path),
     };
     [own, real(path)]
-}
-
-/// Whether something would be run rather than read. A script that is not there yet is known by its name.
-fn is_program(path: &Path) -> bool {
-    let ending = path.extension().and_then(OsStr::to_str);
-    let is_script =
-        ending.is_some_and(|ending| SCRIPT_ENDINGS.contains(&ending.to_ascii_lowercase().as_str()));
-    let Ok(metadata) = path.metadata() else {
-        return is_script;
-    };
-    let begins_as_script = || {
-        let mut start = [0_u8; 2];
-        File::open(path)
-            .and_then(|mut file| file.read_exact(&mut start))
-            .is_ok_and(|()| &start == b"#!")
-    };
-    metadata.is_file() && (is_script || metadata.permissions().mode() & 0o111 != 0 || begins_as_script())
 }
 
 /// The commands in a tools file. One that cannot be read names none: the tools then do not start.

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub mod embed;
 pub mod kb;
+pub mod memory;
 pub mod triage;
 
 /// A self-hosted agent server that speaks the OpenAI API.
@@ -61,6 +62,9 @@ pub enum Command {
     /// Index, search and look at the documents of the knowledge bank; works while the server runs
     #[command(subcommand)]
     Kb(kb::Kb),
+    /// See, correct, forget and erase what is remembered of people; works while the server runs
+    #[command(subcommand)]
+    Memory(memory::Memory),
     /// Fetch an embedding model, or try the one that is configured
     #[command(subcommand)]
     Embed(embed::Embed),
@@ -146,7 +150,7 @@ pub enum Keys {
     List(Output),
     /// Show one key
     Show(OneKey),
-    /// Remove a key for good
+    /// Remove a key for good, and erase what its users wrote
     #[command(visible_alias = "delete")]
     Revoke(TakeAway),
     /// Replace a key's secret and print the new key, this once
@@ -255,6 +259,9 @@ pub struct Doctor {
 /// `prompt`.
 #[derive(Debug, Args)]
 pub struct Prompt {
+    /// The key whose end user it would be, by its public id; without it nobody is remembered
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
     /// The end user the request would name
     #[arg(long)]
     pub user: Option<String>,

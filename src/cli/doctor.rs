@@ -2,6 +2,7 @@
 //! nothing: what is missing stays missing, and a database is neither made nor migrated.
 
 mod knowledge;
+mod memory;
 
 use std::{
     io::ErrorKind,
@@ -126,6 +127,7 @@ async fn examine(place: &Place<'_>) -> Vec<Line> {
     let has_database = database(&settings, &mut lines).await;
     files(&settings, &mut lines);
     lines.extend(knowledge::lines(&settings, has_database).await);
+    lines.push(memory::line(&settings, has_database).await);
     lines.extend(tools(&settings).await);
     lines.push(model(&settings, place).await);
     lines.push(port(settings.bind).await);

@@ -10,6 +10,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use tidegate_core::{
     clock::{Clock, Entropy},
+    error::StoreError,
     knowledge::{Authority, Document, DocumentState, Filter, Format, SearchRequest},
     port::{KnowledgeBase, KnowledgeError},
 };
@@ -62,7 +63,8 @@ async fn on_store(
     let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
     let store = Arc::new(app::open_store(settings, Arc::clone(&clock), lifecycle).await?);
     let embedder = knowledge::embedder(settings, &clock, &entropy).await?;
-    let is_reading = matches!(command, Kb::Index(_));
+    // For the status the folder is looked at and not read.
+    let is_reading = matches!(command, Kb::Index(_) | Kb::Status(_));
     let opened = knowledge::open(settings, &store, embedder.as_ref(), &clock, is_reading)?;
     let Some(knowledge) = opened else {
         let text = "the knowledge base is switched off (`kb.enabled`)";
@@ -77,13 +79,17 @@ async fn on_store(
                 // What went wrong is a problem in the status.
                 drop(migrate::copy(chroma).await);
             }
-            status(base, folder, output.json, out).await
+            status(&knowledge, folder, output.json, out).await?;
+            match knowledge.ingest.as_ref().and_then(Ingest::unsaved) {
+                Some(problem) => Err(Error::Store(StoreError::Internal(problem))),
+                None => Ok(()),
+            }
         }
         Kb::Status(output) => {
             if knowledge.chroma.is_some() {
                 knowledge.warm().await.map_err(failed)?;
             }
-            status(base, folder, output.json, out).await
+            status(&knowledge, folder, output.json, out).await
         }
         Kb::Search(search) => {
             let answer = base.search(&request(search)?).await.map_err(failed)?;
@@ -120,14 +126,20 @@ async fn is_settled(ingest: &Ingest) -> bool {
     ingest.settled(TICK).await && ingest.pending() == 0 && ingest.progress().borrow().is_idle()
 }
 
-async fn status(base: &dyn KnowledgeBase, folder: &Path, is_json: bool, out: Out<'_>) -> Result<(), Error> {
+async fn status(knowledge: &Knowledge, folder: &Path, is_json: bool, out: Out<'_>) -> Result<(), Error> {
+    let base = &*knowledge.base;
     let status = base.status().await.map_err(failed)?;
+    // What a daemon has before it is known to that process alone; what the index lacks can be seen from here.
+    let waiting = match &knowledge.ingest {
+        Some(ingest) => ingest.behind().await,
+        None => None,
+    };
     let failures = if status.failed == 0 {
         Vec::new()
     } else {
         failures(base).await?
     };
-    show::status(&status, &failures, folder, is_json, out)
+    show::status(&status, waiting, &failures, folder, is_json, out)
 }
 
 async fn failures(base: &dyn KnowledgeBase) -> Result<Vec<Document>, Error> {

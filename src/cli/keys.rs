@@ -125,7 +125,10 @@ impl Desk<'_> {
         if one.output.json {
             return Ok(output::json(out, &json!({"id": id.as_str(), "deleted": true}))?);
         }
-        Ok(writeln!(out, "Key {id} is gone; its next request is refused.")?)
+        Ok(writeln!(
+            out,
+            "Key {id} is gone, with what its users wrote; its next request is refused."
+        )?)
     }
 
     async fn rotate(&self, rotate: &Rotate, out: Out<'_>) -> Result<(), Error> {
@@ -202,7 +205,7 @@ pub fn generate(entropy: &dyn Entropy, out: Out<'_>) -> Result<(), Error> {
 }
 
 /// The public id in what was typed: the id itself, or `tg_ID…`. A secret that was pasted goes no further.
-fn id_of(text: &str) -> KeyId {
+pub(super) fn id_of(text: &str) -> KeyId {
     let text = text.strip_prefix(keys::PREFIX).unwrap_or(text);
     KeyId::new(text.split_once('_').map_or(text, |(id, _)| id))
 }

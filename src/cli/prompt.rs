@@ -28,7 +28,7 @@ use crate::{
     lifecycle::Lifecycle,
 };
 
-/// The key in whose name this looks: it exists nowhere else.
+/// The key in whose name this looks where none is named: it exists nowhere else.
 const KEY: &str = "cli";
 
 /// Composes the prompt of one message, as the daemon would now.
@@ -153,7 +153,7 @@ async fn explain(
 }
 
 fn request(command: &args::Prompt) -> Result<RunRequest, Error> {
-    let key_id = KeyId::new(KEY);
+    let key_id = KeyId::new(command.key.as_deref().unwrap_or(KEY));
     let user =
         UserId::of(&key_id, command.user.as_deref()).map_err(|fault| Error::Usage(fault.to_string()))?;
     Ok(RunRequest {

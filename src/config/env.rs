@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 pub const PREFIX: &str = "TIDEGATE_";
 
 /// Variables of ours that are no setting of the file.
-pub const NOT_SETTINGS: [&str; 4] = [
+pub const NOT_SETTINGS: &[&str] = &[
     "TIDEGATE_CONFIG",
     "TIDEGATE_BOOTSTRAP_KEY",
     // A client's key, as the documentation has people keep it beside the commands of the server.
     "TIDEGATE_KEY",
     super::disposable::VARIABLE,
+    #[cfg(feature = "testing")]
+    crate::testing::CLOCK_VARIABLE,
 ];
 
 /// Short names of settings that are set often: the variable, and the setting it stands for.

@@ -5,6 +5,8 @@ mod documents;
 
 use axum::http::{HeaderName, Uri};
 
+use tidegate_engine::memory::DEFAULT_MODEL;
+
 use super::{Config, settings::Problems, tree::join};
 
 /// One body may take an eighth of the memory of all: half of it, counted four times.
@@ -107,11 +109,36 @@ fn contradictions(config: &Config, problems: &mut Problems<'_>) {
                 .into(),
         );
     }
+    memory(config, problems);
     if config.routing.embedding_threshold.is_some() && config.routing.embedding_threshold_model.is_none() {
         problems.warn(
             "routing.embedding_threshold",
             "a threshold belongs to one embedding model and does not count without it; set \
              `routing.embedding_threshold_model`"
+                .into(),
+        );
+    }
+}
+
+fn memory(config: &Config, problems: &mut Problems<'_>) {
+    let memory = &config.memory;
+    if memory.model.trim().is_empty() {
+        problems.add(
+            "memory.model",
+            format!("no model has an empty name; write one that `GET /v1/models` gives, or `{DEFAULT_MODEL}` for the default"),
+        );
+    } else if memory.model != DEFAULT_MODEL && !memory.extractor.asks_model() {
+        problems.warn(
+            "memory.model",
+            "this model is never asked, because rules alone look for facts; set `memory.extractor` to `both` or `model`"
+                .into(),
+        );
+    }
+    if memory.retry_initial_delay_ms > memory.retry_delay_max_ms {
+        problems.warn(
+            "memory.retry_initial_delay_ms",
+            "the first wait is longer than the longest; raise `memory.retry_delay_max_ms` or lower \
+             `memory.retry_initial_delay_ms`"
                 .into(),
         );
     }

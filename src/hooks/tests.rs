@@ -23,11 +23,13 @@ fn call() -> (ToolCall, ToolSpec, ToolContext) {
             mode: ToolMode::WriteText,
             effect: Effect::Write,
             parameters: Vec::new(),
+            input_schema: None,
             timeout_ms: 1_000,
             output_bytes_max: 1_000,
         },
         ToolContext {
             run_id: RunId::new("run_1"),
+            learner: tidegate_gate::Learner::default(),
             caller: Arc::new(Caller {
                 user: UserId::of(&key_id, Some("ann")).unwrap(),
                 key_id,

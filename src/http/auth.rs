@@ -60,6 +60,11 @@ fn need(route: Option<&MatchedPath>) -> Need {
             scopes: &[Scope::ApprovalsRead],
             spends: false,
         },
+        // Whose it may be is decided with the request: see `routes::memory`.
+        Some(path) if path.starts_with("/v1/memory") => Need {
+            scopes: &[Scope::Chat, Scope::Admin],
+            spends: false,
+        },
         Some(path) if path.starts_with("/v1/admin/") => Need {
             scopes: &[Scope::Admin],
             spends: false,

@@ -24,6 +24,9 @@ pub enum NotStored {
     /// A floor or a zone refuses it.
     #[error("{0}")]
     Refused(String),
+    /// It was changed by somebody else meanwhile.
+    #[error("{0}")]
+    Conflict(String),
     /// Nothing is there.
     #[error("there is no document `{0}`")]
     Missing(String),
@@ -38,8 +41,8 @@ pub trait DocumentDoor: Send + Sync + std::fmt::Debug {
     /// Stores a whole document in one step: the old one stays until the new one is complete.
     async fn put(&self, by: &Uploader, path: String, bytes: Bytes) -> Result<Stored, NotStored>;
 
-    /// Takes a document out of the folder; the index follows.
-    async fn remove(&self, by: &Uploader, path: String) -> Result<(), NotStored>;
+    /// Takes a document out of the folder; the index follows. Gives its path in the form that it is known by.
+    async fn remove(&self, by: &Uploader, path: String) -> Result<String, NotStored>;
 }
 
 /// Who stores or removes it.

@@ -218,6 +218,17 @@ impl ApiError {
         )
     }
 
+    /// Memory is switched off, so that there is nothing here.
+    pub(super) fn memory_off() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            INVALID_REQUEST,
+            Some("memory_disabled"),
+            "memory is switched off (`memory.enabled`): nothing is learned or told; what was remembered before is shown \
+             and erased by `tidegate memory` on the server",
+        )
+    }
+
     /// No such model, or not for this key.
     pub(super) fn model_not_found(model: &str) -> Self {
         Self::new(

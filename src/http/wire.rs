@@ -8,6 +8,7 @@ pub(super) mod chat;
 pub(super) mod json;
 pub(super) mod keys;
 pub(super) mod knowledge;
+pub(super) mod memory;
 pub(super) mod messages;
 pub(super) mod sampling;
 pub(super) mod sources;

@@ -7,7 +7,10 @@ mod commands;
 mod crash;
 mod embed;
 mod following;
+mod hard_links;
 mod parse;
+mod unsaved;
+mod uploads;
 
 use std::time::{Duration, Instant};
 

@@ -43,6 +43,10 @@ pub(crate) struct Start {
     pub(crate) tools: Option<String>,
     /// What stands before the program: a sandbox and its arguments.
     pub(crate) wrapper: Vec<String>,
+    /// The program; the release, unless another one is named.
+    pub(crate) binary: PathBuf,
+    /// More variables of its environment.
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 impl Start {
@@ -61,6 +65,8 @@ impl Start {
             settings: String::new(),
             tools: None,
             wrapper: Vec::new(),
+            binary: process::release_binary(),
+            environment: Vec::new(),
         }
     }
 }
@@ -242,14 +248,14 @@ fn innermost(mut pid: u32) -> u32 {
 
 /// The daemon's command line and environment, nothing inherited but what a program needs to run.
 fn command(start: &Start) -> Command {
-    let binary = process::release_binary();
+    let binary = &start.binary;
     let mut command = match start.wrapper.split_first() {
         Some((wrapper, arguments)) => {
             let mut command = process::program(wrapper);
-            command.args(arguments).arg(&binary);
+            command.args(arguments).arg(binary);
             command
         }
-        None => process::program(&binary),
+        None => process::program(binary),
     };
     command.arg("serve").current_dir(&start.home).env_clear();
     for name in ["PATH", "HOME", "TMPDIR", "TZ"] {
@@ -259,6 +265,9 @@ fn command(start: &Start) -> Command {
     }
     if let Some(key) = &start.api_key {
         command.env("OPENAI_API_KEY", key);
+    }
+    for (name, value) in &start.environment {
+        command.env(name, value);
     }
     command
 }
@@ -287,16 +296,16 @@ pub(crate) fn prepare(start: &Start) -> Result<String> {
         start.model_url, start.model
     );
     std::fs::write(home.join("tidegate.toml"), settings + &provider)?;
-    key_of(home)
+    key_of(home, &start.binary)
 }
 
 /// The key of a folder's daemon: made once, kept beside its data, so that a restart has the same.
-fn key_of(home: &Path) -> Result<String> {
+fn key_of(home: &Path, binary: &Path) -> Result<String> {
     let path = home.join("key");
     if let Ok(key) = std::fs::read_to_string(&path) {
         return Ok(key.trim().to_owned());
     }
-    let key = process::output(process::program(process::release_binary()).args(["keys", "generate"]))?;
+    let key = process::output(process::program(binary).args(["keys", "generate"]))?;
     let key = key.trim().to_owned();
     std::fs::write(&path, &key)?;
     restrict(&path)?;

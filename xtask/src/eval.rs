@@ -75,7 +75,7 @@ fn needs_release(what: &What, model: Option<&Path>) -> bool {
         || (cfg!(debug_assertions) && (model.is_some() || matches!(what, What::Speed)))
 }
 
-fn again() -> Result<bool> {
+pub(crate) fn again() -> Result<bool> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut all = vec![
         "run",
@@ -144,7 +144,7 @@ pub(crate) fn has_data() -> bool {
 }
 
 /// Development data that lies beside the repository.
-fn beside() -> PathBuf {
+pub(crate) fn beside() -> PathBuf {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
     option_env!("TIDEGATE_SHARED_DATA").map_or(beside, PathBuf::from)
 }
@@ -206,7 +206,7 @@ fn missed(kind: &str, collections: &[(Collection, Bank)], figures: &Figures) -> 
     missed
 }
 
-async fn embedder(model: Option<&Path>) -> Result<Arc<dyn Embedder>> {
+pub(crate) async fn embedder(model: Option<&Path>) -> Result<Arc<dyn Embedder>> {
     let options = embed::Options {
         provider: if model.is_some() {
             embed::Provider::Local

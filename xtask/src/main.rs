@@ -22,6 +22,7 @@ mod http;
 mod model;
 mod process;
 mod routing;
+mod scenarios;
 mod scripted;
 mod suites;
 
@@ -94,6 +95,9 @@ enum Command {
         /// Show each wrong decision
         #[arg(long)]
         misses: bool,
+        /// The folder of a local embedding model, instead of the built-in one
+        #[arg(long, value_name = "FOLDER")]
+        model: Option<PathBuf>,
     },
     /// Measure how well documents are found, and fail where a figure has fallen
     Eval {
@@ -126,6 +130,17 @@ enum Command {
         /// The folder of a local embedding model, instead of the built-in one
         #[arg(long, value_name = "FOLDER")]
         model: Option<PathBuf>,
+    },
+    /// Play what people say over many days, and look at what is remembered of them
+    Scenarios {
+        /// One scenario a line [default: tests/memory/scenarios.jsonl]
+        files: Vec<PathBuf>,
+        /// Measure instead: what is kept of genuine and of hostile words, volume, and how well notes are found
+        #[arg(long, conflicts_with = "files")]
+        figures: bool,
+        /// A daemon that was built with the feature `testing`, instead of building one
+        #[arg(long)]
+        binary: Option<PathBuf>,
     },
     /// Licences, sources and unused dependencies
     Audit,
@@ -194,6 +209,7 @@ fn run(command: Command) -> Result<bool> {
             chat,
             threshold,
             misses,
+            model,
         } => {
             let order = routing::Order {
                 files: if files.is_empty() && chat.is_empty() {
@@ -204,8 +220,9 @@ fn run(command: Command) -> Result<bool> {
                 chat,
                 threshold,
                 misses,
+                model,
             };
-            routing::run(&order).map(|()| true)
+            routing::run(&order)
         }
         Command::Eval {
             data,
@@ -219,6 +236,18 @@ fn run(command: Command) -> Result<bool> {
         }
         Command::Retrieval { folders, model } => eval::run(eval::What::Retrieval(folders), model.as_deref()),
         Command::Authority { folder, model } => eval::run(eval::What::Authority(folder), model.as_deref()),
+        Command::Scenarios {
+            files,
+            figures,
+            binary,
+        } => {
+            let played = if figures {
+                scenarios::figures(binary)
+            } else {
+                scenarios::run(&files, binary)
+            };
+            played.map(|count| count.failed == 0)
+        }
         Command::Audit => audit::run().map(|count| count.failed == 0),
         Command::Model { action } => model(action).map(|()| true),
         Command::Upstream { port } => upstream(port).map(|()| true),

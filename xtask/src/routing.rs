@@ -2,7 +2,7 @@
 //!
 //! A file holds one `{"text","label"}` a line, as `crates/tidegate-engine/tests-data/` does; a chat file one turn of
 //! conversation a line, its text in `query`. The gate is the real one with the files of `routing/` and the built-in
-//! embedder. Figures are given by kind and by tier. Below them each score is tried: its threshold is set on every
+//! embedder, or another one. Figures are given by kind and by tier. Below them each score is tried: its threshold is set on every
 //! second prompt of a kind, and what it does is shown on the others.
 
 mod table;
@@ -23,7 +23,8 @@ use tidegate_core::{
 };
 use tidegate_engine::routing::{Context, Decision, Options, RoutingGate, ScoreKind, Tier};
 use tidegate_io::operator_files::Disk;
-use tidegate_kb::embed::Builtin;
+
+use crate::eval;
 
 /// The share of a kind that may fire, where a threshold is set.
 pub(crate) const FALSE_POSITIVES_MAX: f64 = 0.02;
@@ -42,6 +43,8 @@ pub(crate) struct Order {
     pub(crate) threshold: Option<f64>,
     /// Whether each wrong decision is shown.
     pub(crate) misses: bool,
+    /// The folder of a local embedding model; else the built-in one.
+    pub(crate) model: Option<PathBuf>,
 }
 
 /// The development data of this repository.
@@ -172,18 +175,23 @@ pub(crate) fn figures(files: &[PathBuf], chat: &[PathBuf]) -> Result<Figures> {
     let prompts = prompts(&order)?;
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
-        let bench = Bench::new(ScoreKind::Probe, None).await?;
+        let embedder = eval::embedder(None).await?;
+        let bench = Bench::new(&embedder, ScoreKind::Probe, None).await?;
         let judged = bench.judge(&prompts).await?;
         Ok(tally(&judged, bench.threshold))
     })
 }
 
 /// Scores files and prints what came of it.
-pub(crate) fn run(order: &Order) -> Result<()> {
+pub(crate) fn run(order: &Order) -> Result<bool> {
+    if order.model.is_some() && !cfg!(feature = "local-embedder") {
+        return eval::again();
+    }
     let prompts = prompts(order)?;
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
-        let bench = Bench::new(ScoreKind::Probe, order.threshold).await?;
+        let embedder = eval::embedder(order.model.as_deref()).await?;
+        let bench = Bench::new(&embedder, ScoreKind::Probe, order.threshold).await?;
         let judged = bench.judge(&prompts).await?;
         table::figures(&tally(&judged, bench.threshold));
         if order.misses {
@@ -196,13 +204,16 @@ pub(crate) fn run(order: &Order) -> Result<()> {
             ScoreKind::Centroid,
             ScoreKind::Nearest,
         ] {
-            let judged = Bench::new(kind, None).await?.judge(&prompts).await?;
-            let alone = Bench::without_rules(kind).await?.judge(&prompts).await?;
+            let judged = Bench::new(&embedder, kind, None).await?.judge(&prompts).await?;
+            let alone = Bench::without_rules(&embedder, kind)
+                .await?
+                .judge(&prompts)
+                .await?;
             tried.push((kind, try_halves(&judged, &alone)));
         }
         table::scores(&tried);
         table::times(&bench.times(&prompts).await?);
-        Ok(())
+        Ok(true)
     })
 }
 
@@ -288,12 +299,12 @@ struct Bench {
 }
 
 impl Bench {
-    async fn new(kind: ScoreKind, threshold: Option<f64>) -> Result<Self> {
-        Self::with(&folder().join("patterns.txt"), None, kind, threshold).await
+    async fn new(embedder: &Arc<dyn Embedder>, kind: ScoreKind, threshold: Option<f64>) -> Result<Self> {
+        Self::with(embedder, &folder().join("patterns.txt"), None, kind, threshold).await
     }
 
     /// The second tier alone: what guards it stays, what decides before it is left out.
-    async fn without_rules(kind: ScoreKind) -> Result<Self> {
+    async fn without_rules(embedder: &Arc<dyn Embedder>, kind: ScoreKind) -> Result<Self> {
         let text = std::fs::read_to_string(folder().join("patterns.txt"))?;
         let stays = ["@", "prefix ", "guard ", "address "];
         let kept: String = text
@@ -304,16 +315,16 @@ impl Bench {
         let file = tempfile::NamedTempFile::new()?;
         std::fs::write(file.path(), kept)?;
         let path = file.path().to_path_buf();
-        Self::with(&path, Some(file), kind, None).await
+        Self::with(embedder, &path, Some(file), kind, None).await
     }
 
     async fn with(
+        embedder: &Arc<dyn Embedder>,
         patterns: &Path,
         kept: Option<tempfile::NamedTempFile>,
         kind: ScoreKind,
         threshold: Option<f64>,
     ) -> Result<Self> {
-        let embedder = Builtin::load()?;
         let folder = folder();
         let options = Options {
             patterns_file: patterns.to_path_buf(),
@@ -326,7 +337,7 @@ impl Bench {
             ..Options::default()
         };
         let threshold = options.threshold(embedder.model());
-        let gate = gate(Some(Arc::new(embedder)), options);
+        let gate = gate(Some(Arc::clone(embedder)), options);
         gate.prepare().await;
         if let Some(fault) = gate.faults().first() {
             bail!("{fault}");

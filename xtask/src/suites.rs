@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{audit, bench, corpus, demo, eval, model, process};
+use crate::{audit, bench, corpus, demo, eval, model, process, scenarios};
 
 /// How long a cargo command may take.
 const CARGO_TIMEOUT: Duration = Duration::from_mins(30);
@@ -47,6 +47,12 @@ impl Count {
     pub(crate) fn add(&mut self, passed: bool) {
         self.passed += usize::from(passed);
         self.failed += usize::from(!passed);
+    }
+
+    /// The cases of another count as well.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
     }
 }
 
@@ -110,6 +116,7 @@ const SUITES: &[Suite] = &[
     suite("bench", Tier::Change, Needs::Release, || {
         bench::run(true).map(|_| Count::ONE)
     }),
+    suite("scenarios", Tier::Change, Needs::Nothing, scenarios::suite),
     suite("eval", Tier::Change, Needs::Nothing, evaluation),
     suite("audit", Tier::All, Needs::Nothing, audit::run),
 ];
@@ -254,8 +261,12 @@ fn documentation() -> Result<Count> {
     Ok(Count::ONE)
 }
 
+/// The release builds, and knows nothing of the clock that tests turn.
 fn release() -> Result<Count> {
-    cargo(&["build", "--release", "--package", "tidegate", "--locked"])
+    let mut count = cargo(&["build", "--release", "--package", "tidegate", "--locked"])?;
+    let program = std::fs::read(process::release_binary())?;
+    count.add(!scenarios::names_the_clock(&program));
+    Ok(count)
 }
 
 /// The Rust tests, by nextest where it is installed.

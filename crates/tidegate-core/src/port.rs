@@ -11,7 +11,9 @@ mod ledger;
 mod memory;
 mod model;
 mod operator;
+mod server_logins;
 mod store;
+mod tool_pins;
 
 pub use approval::ApprovalStore;
 pub use audit::{AuditDecision, AuditEntry, AuditEvent, AuditFault, AuditTrail};
@@ -22,12 +24,14 @@ pub use knowledge::{
 };
 pub use ledger::{DayUsage, Grant, Ledger, LedgerError, Need, Reservation, UsageRecord};
 pub use memory::{
-    CAPTURE_BYTES_MAX, Capture, CaptureCounts, CaptureQueue, ClaimedCapture, Enqueued, Erased, Forgotten, Lease,
-    MemoryStore, MemoryVersion, NewNote, Note, ObservationPage, Pruned, Remembered, Retention, RowKey, Switch,
-    SwitchOwner, Switches,
+    CAPTURE_BYTES_MAX, Capture, CaptureCounts, CaptureQueue, ClaimedCapture, Enqueued, Erased, Forgotten,
+    Lease, MemoryStore, MemoryVersion, NewNote, Note, ObservationPage, Pruned, Remembered, Retention, RowKey,
+    Seen, Sight, Switch, SwitchOwner, Switches,
 };
 pub use model::{ChatModel, ModelStream};
 pub use operator::{FileFault, LineLog, OperatorFiles};
+pub use server_logins::ServerLogins;
 pub use store::{
     HeldTurn, HeldTurnStore, KeyPage, KeyRemoval, KeyStore, LastAdmin, PageRequest, PolicyChange, RunStore,
 };
+pub use tool_pins::{ToolPin, ToolPins};

@@ -70,7 +70,8 @@ fn longest_answer(request: &ModelRequest, unbounded_max: u64) -> u64 {
     told.min(request.model.context_tokens.unwrap_or(u64::MAX)).max(1)
 }
 
-fn need(prompt_tokens: u64, answer_tokens: u64) -> Need {
+/// What a call may need: its prompt, and the longest answer it may have.
+pub(crate) fn need(prompt_tokens: u64, answer_tokens: u64) -> Need {
     Need {
         least_tokens: prompt_tokens.saturating_add(1),
         most_tokens: prompt_tokens

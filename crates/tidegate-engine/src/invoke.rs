@@ -22,6 +22,7 @@ use crate::{
     event::RunEvent,
     guard,
     hooks::HookDecision,
+    memory::learner,
     results,
     tool_log::{self, Verdict},
     trail,
@@ -342,7 +343,11 @@ async fn run(turn: &Turn, spec: &ToolSpec, call: Authorized<ToolCall>) -> ToolRe
     if spec.mode.is_control() {
         return control(turn, spec, call.get());
     }
-    let context = turn.tool_context();
+    let mut context = turn.tool_context();
+    if spec.mode == ToolMode::StudyPlan {
+        // Only now: the decision that it may run knows nothing of the person.
+        context.learner = learner::of(turn).await;
+    }
     let limit = Duration::from_millis(spec.timeout_ms);
     match bounded(turn.engine.tools().run(call, &context), limit).await {
         NodeEnd::Done(result) => result,
@@ -382,9 +387,8 @@ fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
         | ToolMode::GitRead
         | ToolMode::GitClone
         | ToolMode::GitCommit
-        | ToolMode::GitPush => {
-            ToolResult::failed(FailureCode::Internal, "this tool is not run by the engine")
-        }
+        | ToolMode::GitPush
+        | ToolMode::Mcp => ToolResult::failed(FailureCode::Internal, "this tool is not run by the engine"),
     }
 }
 

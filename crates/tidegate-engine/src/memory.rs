@@ -5,26 +5,40 @@
 //! learns from what they left, and the front ends show, correct and erase through the methods in `rights`. The
 //! permission gate has no access to any of it.
 
+mod agenda;
+mod asking;
+pub(crate) mod capture;
+mod learn;
+pub(crate) mod learner;
+mod notes;
 mod options;
 mod person;
+pub(crate) mod recall;
+mod rights;
+mod trial;
+mod worker;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tidegate_core::{
     clock::{Clock, Entropy},
     error::StoreError,
-    id::FactId,
-    port::{CaptureQueue, ChatModel, Embedder, Ledger, LineLog, MemoryStore},
+    id::{FactId, UserId},
+    port::{CaptureCounts, CaptureQueue, ChatModel, Embedder, KeyStore, Ledger, LineLog, MemoryStore},
     usage::Prices,
 };
 use tidegate_gate::guards::secrets::Redactor;
 use tidegate_memory::{export, kinds::Kinds};
 
+use self::{agenda::Agenda, person::People};
 pub use self::{
-    options::Options,
+    options::{DEFAULT_MODEL, Extractor, Options},
     person::Person,
+    recall::{Found, Told},
+    rights::Given,
+    trial::Trial,
+    worker::Worker,
 };
-use self::person::People;
 
 /// Everything that memory is plugged into.
 #[derive(Debug)]
@@ -33,6 +47,8 @@ pub struct Parts {
     pub store: Arc<dyn MemoryStore>,
     /// Turns to learn from.
     pub queue: Arc<dyn CaptureQueue>,
+    /// Whose quotas a model call counts against.
+    pub keys: Arc<dyn KeyStore>,
     /// What may be kept at all.
     pub kinds: Arc<Kinds>,
     /// For recall by meaning; without one notes are found by their words.
@@ -81,21 +97,45 @@ pub enum MemoryError {
 #[derive(Debug)]
 pub struct Memory {
     parts: Parts,
+    kinds: RwLock<Arc<Kinds>>,
     people: People,
+    agenda: Agenda,
 }
 
 impl Memory {
     /// Plugs memory in.
     pub fn new(parts: Parts) -> Self {
         Self {
+            kinds: RwLock::new(Arc::clone(&parts.kinds)),
             people: People::new(parts.options.people_cached_max),
+            agenda: Agenda::default(),
             parts,
         }
     }
 
-    /// What may be kept at all.
-    pub fn kinds(&self) -> &Kinds {
-        &self.parts.kinds
+    /// What may be kept at all, as it is now.
+    pub fn kinds(&self) -> Arc<Kinds> {
+        Arc::clone(&self.kinds.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another table in the place of that one. Facts are derived, so it holds for everything that was ever said.
+    pub fn set_kinds(&self, kinds: Kinds) {
+        *self.kinds.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(kinds);
+    }
+
+    /// How a person's turns wait to be learned from: how many do, those that are worked on included.
+    pub async fn pending(&self, user: &UserId) -> Result<u64, MemoryError> {
+        Ok(self.parts.queue.pending_of(user).await?)
+    }
+
+    /// How full the queue of turns is.
+    pub async fn counts(&self) -> Result<CaptureCounts, MemoryError> {
+        Ok(self.parts.queue.capture_counts().await?)
+    }
+
+    /// What the worker has to do beside the queue.
+    fn agenda(&self) -> &Agenda {
+        &self.agenda
     }
 
     pub(crate) fn parts(&self) -> &Parts {

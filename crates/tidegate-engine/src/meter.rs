@@ -65,6 +65,25 @@ impl Meter {
         }
     }
 
+    /// Starts the meter of a call that belongs to no turn, and that is asked now.
+    pub(crate) fn of(
+        ledger: &Arc<dyn Ledger>,
+        prices: &Arc<Prices>,
+        record: UsageRecord,
+        prompt_tokens: u64,
+        line: model_log::Line,
+    ) -> Self {
+        Self {
+            ledger: Arc::clone(ledger),
+            cut: Arc::default(),
+            record: Some(record),
+            prompt_tokens,
+            heard_bytes: 0,
+            prices: Arc::clone(prices),
+            line: Some(line),
+        }
+    }
+
     /// Notes that the model is asked now: from here on there will be a line about it.
     pub(crate) fn asking(&mut self, turn: &Turn) {
         self.line = Some(model_log::Line::start(turn));

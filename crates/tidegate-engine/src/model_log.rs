@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tidegate_core::{
-    model::{FinishReason, ModelError},
+    model::{FinishReason, ModelError, ModelRef},
     port::{LineLog, UsageRecord},
 };
 use tokio::time::Instant;
@@ -39,10 +39,15 @@ enum End {
 impl Line {
     /// The call begins now.
     pub(crate) fn start(turn: &Turn) -> Self {
+        Self::of(turn.engine.model_log(), &turn.model)
+    }
+
+    /// The same for a call that belongs to no turn.
+    pub(crate) fn of(log: &Arc<dyn LineLog>, model: &ModelRef) -> Self {
         Self {
-            log: Arc::clone(turn.engine.model_log()),
+            log: Arc::clone(log),
             started: Instant::now(),
-            asked: (turn.model.provider.clone(), turn.model.name.clone()),
+            asked: (model.provider.clone(), model.name.clone()),
             end: End::Cancelled,
         }
     }

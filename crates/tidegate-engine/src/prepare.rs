@@ -26,7 +26,11 @@ use crate::{
     emitter::Emitter,
     graph::Graph,
     guard,
-    prompt::{ComposeInput, Prompt, secrecy},
+    memory::{
+        capture::{self, Draft},
+        recall::{self, Told},
+    },
+    prompt::{ComposeInput, Prompt, Recalled, secrecy},
     results::{Repeats, Results},
     routing,
     run::{self, Engine},
@@ -58,6 +62,9 @@ pub(crate) async fn turn(
         .iter()
         .any(|text| secrecy::asks_for_prompt(text));
     let scene = scene(engine, &request, human.as_deref()).await?;
+    let draft = engine
+        .memory()
+        .and_then(|_| Draft::of(&request, engine.now(), engine.today()));
 
     let messages = std::mem::take(&mut request.messages);
     let messages = messages
@@ -115,6 +122,7 @@ pub(crate) async fn turn(
         denials: AtomicU32::new(0),
         claimed: Mutex::default(),
         cut_usage: Arc::default(),
+        draft,
         opened: Opening::new(future::ready(Ok(())).boxed()),
         engine: Arc::clone(engine),
         request,
@@ -186,12 +194,13 @@ pub(crate) async fn explain(
 struct Scene {
     prompt: Prompt,
     routing: routing::Decision,
+    /// The question is answered from the prompt, and needs no tools.
+    is_answered: bool,
     server: Vec<Arc<ToolSpec>>,
 }
 
-/// Routes, then composes: the answer of the routing gate decides what the prompt says about tools.
-async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) -> Result<Scene, RunError> {
-    let routing = match human {
+async fn route(engine: &Engine, request: &RunRequest, human: Option<&str>) -> routing::Decision {
+    match human {
         Some(text) => {
             let context = routing::Context {
                 request_id: &request.request_id,
@@ -201,7 +210,33 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
             engine.parts().routing.decide(text, &context).await
         }
         None => routing::Decision::default(),
+    }
+}
+
+/// What the prompt says of the person. After a tool's answer it is what their last words call for: the question is still
+/// the same.
+async fn told(engine: &Engine, request: &RunRequest, human: Option<&str>) -> Option<Told> {
+    if !capture::is_person(request.origin) {
+        return None;
+    }
+    let Some(memory) = engine.memory() else {
+        return recall::without_memory(human);
     };
+    let words = human.map_or_else(
+        || last_human_text(&request.messages).unwrap_or_default(),
+        str::to_owned,
+    );
+    memory.told(&request.caller.user, &words, human).await
+}
+
+/// Routes and recalls, then composes: the answer of the routing gate decides what the prompt says about tools.
+async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) -> Result<Scene, RunError> {
+    let (routing, told) = tokio::join!(route(engine, request, human), told(engine, request, human));
+    let recalled = told.as_ref().map(|told| match told {
+        Told::Notes(notes) => Recalled::Notes(notes),
+        Told::Answer(notes) => Recalled::Answer(notes),
+    });
+    let is_answered = routing.about_agent || matches!(recalled, Some(Recalled::Answer(_)));
     let hidden: HashSet<&str> = request
         .client_tools
         .iter()
@@ -229,7 +264,7 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
     } else {
         None
     };
-    let server: Vec<Arc<ToolSpec>> = if routing.about_agent {
+    let server: Vec<Arc<ToolSpec>> = if is_answered {
         Vec::new()
     } else {
         allowed
@@ -251,7 +286,7 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
             clock: engine.parts().clock.as_ref(),
             capability_summary: summary,
             capability_report: report.as_deref(),
-            recalled: None,
+            recalled,
         };
         composer
             .compose(&input)
@@ -267,6 +302,7 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
     Ok(Scene {
         prompt,
         routing,
+        is_answered,
         server,
     })
 }
@@ -278,7 +314,7 @@ fn left_by_skill(prompt: &Prompt, server: &[Arc<ToolSpec>]) -> Option<Vec<Arc<To
     Some(server.iter().filter(stays).cloned().collect())
 }
 
-/// The client's tools first, then the server's. A question about the agent itself is answered without any,
+/// The client's tools first, then the server's. A question about the agent itself, or its memory, is answered without any,
 /// unless the client insists on a call.
 fn offered(engine: &Engine, request: &RunRequest, scene: &Scene) -> Vec<ToolSchema> {
     let insists = match request.tool_choice {
@@ -288,7 +324,7 @@ fn offered(engine: &Engine, request: &RunRequest, scene: &Scene) -> Vec<ToolSche
     let client = request
         .client_tools
         .iter()
-        .filter(|_| !scene.routing.about_agent || insists)
+        .filter(|_| !scene.is_answered || insists)
         .cloned();
     let server = scene.server.iter().map(|spec| engine.schema_of(spec));
     client.chain(server).collect()

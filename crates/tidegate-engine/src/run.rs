@@ -33,7 +33,7 @@ use crate::{
     graph::{Node, Plan},
     guard,
     hooks::Hooks,
-    memory::Memory,
+    memory::{Memory, capture},
     merge,
     prepare::{self, Prepared},
     prompt::Composer,
@@ -468,6 +468,8 @@ async fn close(turn: &Turn, ending: Ending, slot: Slot) {
     if let Err(error) = turn.engine.runs().close(&turn.run_id, &end).await {
         tracing::error!(%error, run.id = %turn.run_id, "the journal of a run cannot be closed");
     }
+    // What the answer acknowledges is in the queue before it.
+    capture::queue(turn, &ending).await;
     let event = match ending {
         Ending::Finished { reason, outcome } => RunEvent::Finished(turn.finished(reason, outcome)),
         Ending::Failed(error) => RunEvent::Failed(error),

@@ -21,7 +21,7 @@ use tidegate_core::{
     usage::Usage,
 };
 use tidegate_gate::guards::prompt_leak::Fingerprints;
-use tidegate_gate::{Session, ToolContext};
+use tidegate_gate::{Learner, Session, ToolContext};
 use tokio::time::Instant;
 
 use crate::{
@@ -31,6 +31,7 @@ use crate::{
     emitter::Emitter,
     event::{Finished, Outcome, RunError},
     graph::{Graph, Plan},
+    memory::capture::Draft,
     meter::Size,
     results::{Repeats, Results},
     run::Engine,
@@ -97,6 +98,8 @@ pub(crate) struct Turn {
     pub(crate) claimed: Mutex<Vec<ApprovalId>>,
     /// What model calls cost that were cut off in the middle: they leave no reply to merge.
     pub(crate) cut_usage: Arc<Mutex<Usage>>,
+    /// What can be learned from the turn once it has ended.
+    pub(crate) draft: Option<Draft>,
     /// The opening of the journal. It goes on beside the first model call; nothing is shown before it is done.
     pub(crate) opened: Opening,
 }
@@ -146,6 +149,7 @@ impl Turn {
         ToolContext {
             run_id: self.run_id.clone(),
             caller: Arc::clone(&self.caller),
+            learner: Learner::default(),
         }
     }
 

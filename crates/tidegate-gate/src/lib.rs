@@ -29,5 +29,5 @@ pub use facts::{Access, Facts, PathFact, PathFault, PathKind, ResolvedPath};
 pub use gate::explain::{Explanation, FLOORS, Outlook, Step, StepVerdict};
 pub use gate::{Basis, Decision, Denial, PermissionGate, Policy, Question, Session};
 pub use grant::{Fingerprint, Grant, hex};
-pub use toolbox::{ToolBox, ToolContext};
+pub use toolbox::{Learner, ToolBox, ToolContext};
 pub use zones::{ZoneEntries, ZoneVerdict, Zones};

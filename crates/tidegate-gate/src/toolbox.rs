@@ -18,6 +18,20 @@ pub struct ToolContext {
     pub run_id: RunId,
     /// Whose turn.
     pub caller: Arc<Caller>,
+    /// What is known of the person, for tools that plan for them. What a call says goes before it, and no decision rests
+    /// on it: the gate does not see it.
+    pub learner: Learner,
+}
+
+/// A person for whom something is planned, as far as they are known.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Learner {
+    /// The school year or level.
+    pub level: Option<String>,
+    /// The main subject.
+    pub subject: Option<String>,
+    /// What is hard for them.
+    pub gaps: Vec<String>,
 }
 
 /// The operator's tools. Effect tools only: control tools need the turn and run in the engine.

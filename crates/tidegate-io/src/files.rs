@@ -26,5 +26,5 @@ pub use place::{Entry, EntryKind, FileError, Listing, Place};
 pub use private::{check_writable_dir, create_private_dir, write_private};
 pub use resolve::{PATH_BYTES_MAX, RootError, Roots, real_path_of};
 pub use tree::{Leads, Node, NodeKind, ReadFault, Tree, Whole};
-pub use twins::Twins;
+pub use twins::{Twins, is_one_of};
 pub use write::Written;

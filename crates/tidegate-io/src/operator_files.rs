@@ -1,14 +1,16 @@
 //! The operator's own text files, read from disk anew each time.
 
 use std::{
-    fs::OpenOptions,
+    fs::{Metadata, OpenOptions},
     io::ErrorKind,
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
 use rustix::{fs::OFlags, io::Errno};
 use tidegate_core::port::{FileFault, OperatorFiles};
+
+use crate::files::is_one_of;
 
 /// The most names of one folder of the operator's; more are an error, since leaving some out would be silent.
 const NAMES_MAX: usize = 10_000;
@@ -19,6 +21,44 @@ const GROWTH_BYTES: usize = 16 << 10;
 /// The disk. Links are followed: these paths are the operator's, not the model's.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disk;
+
+/// The disk without some files: whoever opened the database of this process by another name and closed it again would
+/// drop the locks that SQLite holds (see [`files`](crate::files)). Asked before the file is opened; a name that is given
+/// to the database in between is not noticed, and only the operator gives names here.
+#[derive(Debug, Clone)]
+pub struct DiskBut {
+    shut: Vec<PathBuf>,
+}
+
+impl DiskBut {
+    /// Of files that are there or not.
+    pub fn new(shut: Vec<PathBuf>) -> Self {
+        Self { shut }
+    }
+
+    /// Costs a look at the file alone where it has one name and is none itself.
+    fn is_shut(&self, path: &Path) -> bool {
+        let may_be_another = |file: &Metadata| !file.is_file() || file.nlink() > 1;
+        std::fs::symlink_metadata(path).is_ok_and(|file| may_be_another(&file))
+            && std::fs::metadata(path).is_ok_and(|file| is_one_of(&self.shut, &file))
+    }
+}
+
+impl OperatorFiles for DiskBut {
+    fn read(&self, path: &Path, bytes_max: usize) -> Result<String, FileFault> {
+        if self.is_shut(path) {
+            return Err(FileFault::Unreadable {
+                path: path.display().to_string(),
+                problem: "it is another name of the server's own database".to_owned(),
+            });
+        }
+        Disk.read(path, bytes_max)
+    }
+
+    fn list(&self, folder: &Path) -> Result<Vec<PathBuf>, FileFault> {
+        Disk.list(folder)
+    }
+}
 
 impl OperatorFiles for Disk {
     fn read(&self, path: &Path, bytes_max: usize) -> Result<String, FileFault> {
@@ -96,6 +136,29 @@ fn fault(path: &Path, problem: &std::io::Error) -> FileFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_name_of_a_file_that_is_shut_is_not_opened() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let at = |name: &str| folder.path().join(name);
+        for name in ["base.db", "notes.md"] {
+            crate::files::write_private(&at(name), b"text")?;
+        }
+        std::fs::hard_link(at("base.db"), at("hard.md"))?;
+        std::fs::hard_link(at("notes.md"), at("twin.md"))?;
+        std::os::unix::fs::symlink("base.db", at("soft.md"))?;
+        std::os::unix::fs::symlink("notes.md", at("alias.md"))?;
+        let disk = DiskBut::new(vec![at("base.db"), at("base.db-wal")]);
+        for name in ["hard.md", "soft.md"] {
+            let fault = disk.read(&at(name), 10).expect_err("shut");
+            assert!(fault.to_string().contains("database"), "{fault}");
+        }
+        for name in ["notes.md", "twin.md", "alias.md"] {
+            assert_eq!(disk.read(&at(name), 10)?, "text");
+        }
+        assert_eq!(disk.list(folder.path())?.len(), 6);
+        Ok(())
+    }
 
     #[test]
     fn a_file_is_read_whole_or_the_reason_is_said() -> Result<(), Box<dyn std::error::Error>> {

@@ -14,6 +14,7 @@
 
 mod file;
 mod fill;
+mod look;
 mod options;
 mod progress;
 mod scan;
@@ -32,7 +33,7 @@ use tidegate_core::{
     id::base32,
     port::{ChunkStore, Embedder, KnownFile},
 };
-use tidegate_io::files::real_path_of;
+use tidegate_io::files::{Twins, real_path_of};
 use tokio::sync::{Notify, watch as channel};
 
 pub use self::{
@@ -49,12 +50,27 @@ const VERSION: u32 = 1;
 /// Whether a file may be in the index, by its real path. Whoever searches sees what is in it, so it holds only what
 /// everybody may read.
 #[derive(Clone)]
-pub struct MayRead(Arc<dyn Fn(&Path) -> bool + Send + Sync>);
+pub struct MayRead {
+    judge: Arc<dyn Fn(&Path) -> bool + Send + Sync>,
+    twins: Arc<dyn Fn() -> Twins + Send + Sync>,
+}
 
 impl MayRead {
     /// Whatever `judge` lets through.
     pub fn new(judge: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(judge))
+        Self {
+            judge: Arc::new(judge),
+            twins: Arc::new(Twins::default),
+        }
+    }
+
+    /// The same, and no second name of what `twins` guards at the moment.
+    #[must_use]
+    pub fn guarding(self, twins: impl Fn() -> Twins + Send + Sync + 'static) -> Self {
+        Self {
+            twins: Arc::new(twins),
+            ..self
+        }
     }
 
     /// Every file.
@@ -115,7 +131,7 @@ impl Shared {
     fn may_enter(&self, path: &str) -> bool {
         self.ignored.leaves_out(path).is_none() && {
             let real = real_path_of(&self.options.folder.join(path));
-            (self.may_read.0)(&real) || !real.starts_with(real_path_of(&self.options.folder))
+            (self.may_read.judge)(&real) || !real.starts_with(real_path_of(&self.options.folder))
         }
     }
 
@@ -217,6 +233,19 @@ impl Ingest {
     pub fn pending(&self) -> usize {
         let reading = usize::try_from(self.shared.progress.borrow().pending).unwrap_or(usize::MAX);
         reading.saturating_add(self.shared.signals.count())
+    }
+
+    /// Files whose state on disk is not the one that the index knows, by a look at all of them, `kb.files_max` at most.
+    /// For whoever only looks: another process may be reading them. A file that cannot be read waits for nothing, and
+    /// one that was read the moment it was written counts as read. `None` where the folder or the index cannot be
+    /// looked at.
+    pub async fn behind(&self) -> Option<u64> {
+        self.shared.behind().await
+    }
+
+    /// What the store did not take since the last comparison with the folder, the latest of it, as a sentence.
+    pub fn unsaved(&self) -> Option<String> {
+        self.shared.problems.of(progress::STORE)
     }
 
     /// What is wrong just now, as sentences.

@@ -42,7 +42,7 @@ pub use self::{
 };
 
 /// Changes whenever the same bytes may give another text than before: part of what makes a file be read anew.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What was read out of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod assertion;
 mod clause;
 mod content;
 mod cues;
+mod given;
 mod grade;
 mod lead;
 mod overlap;
@@ -40,7 +41,11 @@ pub(crate) use self::{
     sentence::{Sentence, Token, sentences},
     text::Folded,
 };
-pub use self::{reason::Reason, remains::Cut};
+pub use self::{
+    given::{given_value, given_words},
+    reason::Reason,
+    remains::Cut,
+};
 use crate::kinds::{Kind, Kinds, normalise};
 
 /// The longest turn of which anything is kept, in bytes.

@@ -15,7 +15,7 @@ use tidegate_core::{
     clock::{Clock, Timestamp},
     id::{FactId, KeyId, ObservationId, RequestId, RunId, UserId},
     memory::{Observation, Stance, Voice},
-    port::{Capture, CaptureQueue, MemoryStore, NewNote, RunStore},
+    port::{Capture, CaptureQueue, MemoryStore, NewNote, RunStore, Seen, Sight},
     run::{Checkpoint, RunRecord, Stage},
 };
 use tidegate_store::{Options, Store};
@@ -31,6 +31,8 @@ const FACTS: u32 = 10_000;
 const DIMENSION: usize = 256;
 const OBSERVATIONS_EACH: u32 = 10;
 const NOTES_EACH: u32 = 3;
+/// Turns that are queued once everybody is there.
+const QUEUED: u32 = 40;
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
@@ -101,30 +103,7 @@ async fn queueing(store: &Store) -> Outcome {
     let mut learning = Vec::new();
     for number in 0..TURNS {
         let user = user(number % 50)?;
-        let run = RunRecord {
-            id: RunId::new(format!("run_{number:026}")),
-            request_id: RequestId::new("req"),
-            key_id: user.key_id(),
-            user: user.clone(),
-            origin: Origin::Http,
-            model: "m".to_owned(),
-            created_at: Timestamp::UNIX_EPOCH,
-        };
-        let first = Checkpoint {
-            at: Timestamp::UNIX_EPOCH,
-            stage: Stage::BeforeModel { round: 1 },
-            state: None,
-        };
-        store.open(&run, &first).await?;
-        let capture = Capture {
-            run: run.id,
-            turn: [u8::try_from(number % 251)?; 32],
-            conversation: "c".repeat(43),
-            day: date(2027, 1, 15),
-            at: Timestamp::UNIX_EPOCH,
-            said: "I teach 4th grade at a small school, and we are doing fractions this week.".to_owned(),
-            in_sight: vec!["x".repeat(IN_SIGHT_BYTES)],
-        };
+        let capture = turn(store, &user, number).await?;
         let begun = Instant::now();
         store.enqueue(&user, &capture).await?;
         times.push(begun.elapsed());
@@ -141,6 +120,37 @@ async fn queueing(store: &Store) -> Outcome {
     }
     print("queue a turn (8 KB in sight)", times)?;
     print("complete a turn with one observation", learning)
+}
+
+/// A turn of a person, whose run is open.
+async fn turn(store: &Store, user: &UserId, number: u32) -> Outcome<Capture> {
+    let run = RunRecord {
+        id: RunId::new(format!("run_{number:026}")),
+        request_id: RequestId::new("req"),
+        key_id: user.key_id(),
+        user: user.clone(),
+        origin: Origin::Http,
+        model: "m".to_owned(),
+        created_at: Timestamp::UNIX_EPOCH,
+    };
+    let first = Checkpoint {
+        at: Timestamp::UNIX_EPOCH,
+        stage: Stage::BeforeModel { round: 1 },
+        state: None,
+    };
+    store.open(&run, &first).await?;
+    Ok(Capture {
+        run: run.id,
+        turn: [u8::try_from(number % 251)?; 32],
+        conversation: "c".repeat(43),
+        day: date(2027, 1, 15),
+        at: Timestamp::UNIX_EPOCH,
+        said: "I teach 4th grade at a small school, and we are doing fractions this week.".to_owned(),
+        in_sight: vec![Seen {
+                sight: Sight::Retrieved,
+                text: "x".repeat(IN_SIGHT_BYTES),
+            }],
+    })
 }
 
 fn observation(number: u32, day: u32) -> Observation {
@@ -285,6 +295,16 @@ async fn growth(store: &Store, path: &Path, count: u32) -> Outcome {
         "read ten observations",
         measure(async || Ok(store.observations(&last, 0, 100).await.map(drop)?)).await?,
     )?;
+    let mut enqueued = Vec::new();
+    for number in 0..QUEUED {
+        // Some of those people, so that nobody's part of the queue is full.
+        let user = user(number * 31 % count)?;
+        let capture = turn(store, &user, number).await?;
+        let begun = Instant::now();
+        store.enqueue(&user, &capture).await?;
+        enqueued.push(begun.elapsed());
+    }
+    print("queue a turn", enqueued)?;
     let begun = Instant::now();
     store.erase(&last).await?;
     let took = begun.elapsed();

@@ -9,7 +9,7 @@
 //! The commit is the same as the worker's: on return the log has it, and it survives the end of the process.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -31,6 +31,8 @@ pub(crate) struct Direct {
     /// There while the worker runs.
     connection: Mutex<Option<Connection>>,
     commits: AtomicU64,
+    /// Whether the connection had to be closed while it was needed.
+    is_lost: AtomicBool,
 }
 
 /// While it lives, nothing is written directly.
@@ -46,14 +48,20 @@ impl Direct {
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         connection.execute_batch(PRAGMAS)?;
         *self.connection.lock().await = Some(connection);
+        self.is_lost.store(false, Ordering::Release);
         Ok(())
+    }
+
+    /// Whether it should be opened again.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
     }
 
     /// Runs the statements of `sql`, parted by `; `, in a transaction of their own, `$1` being the first of
     /// `values`; gives how many rows the last of them returned. `None`: nothing was written, and the queue
     /// shall do it.
     pub(crate) fn try_write(&self, sql: &str, values: &[&dyn ToSql]) -> Option<usize> {
-        let guard = self.connection.try_lock().ok()?;
+        let mut guard = self.connection.try_lock().ok()?;
         let connection = guard.as_ref()?;
         match transact(connection, sql, values) {
             Ok(rows) => {
@@ -66,7 +74,10 @@ impl Direct {
                 if !connection.is_autocommit()
                     && let Err(error) = connection.execute_batch("ROLLBACK")
                 {
-                    tracing::warn!(%error, "a database transaction could not be rolled back");
+                    tracing::warn!(%error, "a database transaction could not be rolled back; its connection is replaced");
+                    // Closing takes it back, and nobody is kept from writing.
+                    *guard = None;
+                    self.is_lost.store(true, Ordering::Release);
                 }
                 None
             }

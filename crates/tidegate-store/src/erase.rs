@@ -10,6 +10,8 @@
 //! **The files.** Freed space is overwritten (`secure_delete`, also in the full-text index), samples that SQLite's
 //! planner keeps of indexed values are dropped, and the log, which still holds the pages as they were, is emptied.
 
+mod key;
+
 use async_trait::async_trait;
 use sqlx::{Connection as _, SqliteConnection};
 use tidegate_core::{

@@ -113,7 +113,19 @@ fn code(error: &sqlx::Error) -> Option<u32> {
 
 /// What is wrong, and what an operator can do. SQLite's own text names columns at most, never their content.
 fn advice(error: &sqlx::Error) -> String {
-    let advice = match code(error) {
+    match known(error) {
+        Some(advice) => format!("{advice} ({error})"),
+        None => error.to_string(),
+    }
+}
+
+/// The same for strangers: without SQLite's own text.
+pub(crate) fn fault(error: &sqlx::Error) -> &'static str {
+    known(error).unwrap_or("it refuses writes; the log says why")
+}
+
+fn known(error: &sqlx::Error) -> Option<&'static str> {
+    Some(match code(error) {
         Some(BUSY | LOCKED) => "another process holds the database; wait for it or stop it",
         Some(READ_ONLY) => "the database is read-only; make the file and its folder writable for this user",
         Some(IO) => "the disk reports an error; check it and its file system",
@@ -121,9 +133,8 @@ fn advice(error: &sqlx::Error) -> String {
         Some(FULL) => "the disk is full; free some space",
         Some(CANNOT_OPEN) => "the file cannot be opened; check its path and owner",
         Some(NOT_A_DATABASE) => "the file is not a database; set another path or move it away",
-        Some(_) | None => return error.to_string(),
-    };
-    format!("{advice} ({error})")
+        Some(_) | None => return None,
+    })
 }
 
 /// The port's error, saying what was being done.

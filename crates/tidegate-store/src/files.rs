@@ -19,11 +19,11 @@ use crate::{error::Error, options::Options};
 /// The schema, embedded.
 pub(crate) static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
-/// How often migrating is tried again when another process is migrating the same new file.
-const MIGRATION_ATTEMPTS_MAX: u32 = 5;
 /// Pages (of 4 KiB) after which a commit moves the log into the file itself. High: the worker does it beside
 /// the commits, and this is the backstop.
 const AUTOCHECKPOINT_PAGES: &str = "10000";
+/// How long a trial write waits for another process.
+const TRIAL_BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long a read waits for a free connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -77,6 +77,16 @@ pub(crate) async fn writer(options: &Options) -> Result<SqliteConnection, sqlx::
         .await
 }
 
+/// A connection for a trial write: it does not keep the others waiting for long.
+pub(crate) async fn trial(options: &Options) -> Result<SqliteConnection, sqlx::Error> {
+    let timeout = Duration::from_millis(options.busy_timeout_ms).min(TRIAL_BUSY_TIMEOUT);
+    connection(options)
+        .busy_timeout(timeout)
+        .pragma("wal_autocheckpoint", AUTOCHECKPOINT_PAGES)
+        .connect()
+        .await
+}
+
 /// The connections that read.
 pub(crate) fn readers(options: &Options) -> SqlitePool {
     SqlitePoolOptions::new()
@@ -91,6 +101,8 @@ pub(crate) fn readers(options: &Options) -> SqlitePool {
 
 /// Brings the schema up to date.
 pub(crate) async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), Error> {
+    // Whoever comes second at a migration finds it done at the next attempt: each attempt sees at least one more.
+    let attempts_max = MIGRATIONS.iter().count() + 1;
     let mut attempt = 1;
     loop {
         // Not `run`, which takes anything that gives a connection: the compiler cannot tell then that the
@@ -102,7 +114,7 @@ pub(crate) async fn migrate(connection: &mut SqliteConnection, path: &Path) -> R
                 // Two processes may meet at a new file. Each migration is a transaction, so that the one who
                 // comes second fails cleanly and finds the work done when it looks again.
                 let hopeless = !matches!(error, Error::Database { .. });
-                if hopeless || attempt == MIGRATION_ATTEMPTS_MAX {
+                if hopeless || attempt == attempts_max {
                     return Err(error);
                 }
                 attempt += 1;

@@ -143,11 +143,21 @@ impl KeyStore for Store {
     }
 
     async fn delete(&self, id: &KeyId, last_admin: LastAdmin) -> Result<KeyRemoval, StoreError> {
-        self.changing_keys(Delete {
-            id: id.clone(),
-            last_admin,
-        })
-        .await
+        let removal = self
+            .changing_keys(Delete {
+                id: id.clone(),
+                last_admin,
+            })
+            .await?;
+        match removal {
+            KeyRemoval::Removed => {
+                if let Err(error) = self.erase_key(id).await {
+                    tracing::warn!(%error, key = %id, "what the people behind a deleted key wrote is not erased wholly yet");
+                }
+            }
+            KeyRemoval::Missing | KeyRemoval::LastAdmin => {}
+        }
+        Ok(removal)
     }
 
     fn touch(&self, id: &KeyId, at: Timestamp) {

@@ -1,7 +1,7 @@
 //! The open database: pooled readers, the one writer, and what concerns more than one repository.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fs::File,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
@@ -54,6 +54,7 @@ struct Inner {
     memory: Memory,
     daemon: OnceLock<File>,
     was_erased: AtomicBool,
+    abandoned: Mutex<BTreeSet<KeyId>>,
 }
 
 impl Store {
@@ -77,6 +78,7 @@ impl Store {
             uses: Mutex::default(),
             daemon: OnceLock::new(),
             was_erased: AtomicBool::new(false),
+            abandoned: Mutex::default(),
             key_cache: KeyCache::new(&options.path),
             knowledge: Knowledge::new(&options.path),
             memory: Memory::new(&options.path),
@@ -89,6 +91,12 @@ impl Store {
         store.expect_days().await.map_err(refused)?;
         let worker = Worker::new(store.clone(), queue, connection, maintenance, flush_interval);
         Ok((store, worker))
+    }
+
+    /// Why nothing can be written just now, as a sentence that says how to mend it and names no place; `None` where
+    /// writes go through. After a failure a trial is made every second until one does.
+    pub fn write_fault(&self) -> Option<&'static str> {
+        self.writer().fault()
     }
 
     pub(crate) fn key_cache(&self) -> &KeyCache {
@@ -125,6 +133,26 @@ impl Store {
     /// Whether something was erased since the last call.
     pub(crate) fn take_was_erased(&self) -> bool {
         self.inner.was_erased.swap(false, Ordering::AcqRel)
+    }
+
+    /// Leaves a key that is gone, and not erased wholly, to the worker.
+    pub(crate) fn abandon(&self, key_id: KeyId) {
+        let mut abandoned = self
+            .inner
+            .abandoned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        abandoned.insert(key_id);
+    }
+
+    /// One such key.
+    pub(crate) fn take_abandoned(&self) -> Option<KeyId> {
+        let mut abandoned = self
+            .inner
+            .abandoned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        abandoned.pop_first()
     }
 
     pub(crate) fn options(&self) -> &Options {

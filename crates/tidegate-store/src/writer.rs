@@ -4,6 +4,12 @@
 //! and share the next one, so that the cost of a commit is divided by the number of callers. A command that
 //! fails takes its neighbours' transaction with it; then each of them runs again in a transaction of its own,
 //! and only the culprit is told of its error. A command is therefore written so that it can run twice.
+//!
+//! A connection whose transaction ended otherwise than it should is replaced ([`link`]), and after a failure it is found
+//! out whether anything can be written at all ([`pulse`]).
+
+mod link;
+mod pulse;
 
 use std::{
     fmt,
@@ -13,12 +19,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use sqlx::{Connection as _, Sqlite, SqliteConnection, Transaction};
+use sqlx::{Connection as _, SqliteConnection};
 use tidegate_core::error::StoreError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{erase, error::failed, store::Store};
+use self::{
+    link::Link,
+    pulse::{Fault, Pulse},
+};
+use crate::{erase, store::Store};
 
 /// Commands in one transaction at most, so that the first of them does not wait long for the last.
 const BATCH_MAX: usize = 128;
@@ -103,6 +113,7 @@ type Room<'q> = mpsc::Permit<'q, Box<dyn Job>>;
 pub(crate) struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
     timeout: Duration,
+    fault: Fault,
 }
 
 impl fmt::Debug for Writer {
@@ -117,7 +128,20 @@ impl Writer {
     /// A writer and the end of the queue that a [`Worker`] empties.
     pub(crate) fn new(queue_max: usize, timeout: Duration) -> (Self, Queue) {
         let (queue, jobs) = mpsc::channel(queue_max.max(1));
-        (Self { queue, timeout }, Queue { jobs })
+        let writer = Self {
+            queue,
+            timeout,
+            fault: Fault::default(),
+        };
+        (writer, Queue { jobs })
+    }
+
+    /// Why nothing can be written just now, if so.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        if self.queue.is_closed() {
+            return Some("the writer has stopped; restart the server");
+        }
+        self.fault.get()
     }
 
     /// Commands in the queue.
@@ -207,16 +231,17 @@ impl Worker {
         let Self {
             store,
             queue,
-            mut connection,
+            connection,
             maintenance,
             flush_interval,
         } = self;
+        let mut link = Link::new(connection, store.options().clone());
         if let Err(error) = store.direct().open(store.options()).await {
             tracing::warn!(%error, "the journal is written through the queue alone, which takes longer");
         }
         let flushed = CancellationToken::new();
         let commits = AtomicU64::new(0);
-        let writing = write_all(queue, &mut connection, &store, &commits, &flushed);
+        let writing = write_all(queue, &mut link, &store, &commits, &flushed);
         let keeping = async {
             keep(&store, maintenance, flush_interval, &commits, &shutdown).await;
             flushed.cancel();
@@ -227,7 +252,7 @@ impl Worker {
         store.readers().close().await;
         store.knowledge().close();
         store.memory().close();
-        if let Err(error) = connection.close().await {
+        if let Err(error) = link.close().await {
             tracing::warn!(%error, "the database did not close cleanly; it recovers by itself at the next start");
         }
         tracing::debug!("the database writer has ended");
@@ -249,6 +274,15 @@ async fn keep(
         warn(
             "usage is not on the disk yet and will be tried again",
             store.flush_tick(),
+        )
+        .await;
+        if store.direct().is_lost() {
+            let opening = store.direct().open(store.options());
+            warn("the journal is written through the queue alone, which takes longer", opening).await;
+        }
+        warn(
+            "what a deleted key has left is not erased yet and will be tried again",
+            store.erase_abandoned(),
         )
         .await;
         let now = commits.load(Ordering::Relaxed) + store.direct().commits();
@@ -283,51 +317,60 @@ async fn warn<T, E: fmt::Display>(what: &'static str, work: impl Future<Output =
 /// Commits what is queued until `end` and the queue is empty.
 async fn write_all(
     Queue { mut jobs }: Queue,
-    connection: &mut SqliteConnection,
+    link: &mut Link,
     store: &Store,
     commits: &AtomicU64,
     end: &CancellationToken,
 ) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
+    let mut pulse = Pulse::new(store.writer().fault.clone(), store.options().clone());
     loop {
-        let received = end
-            .run_until_cancelled(jobs.recv_many(&mut batch, BATCH_MAX))
-            .await;
+        let received = tokio::select! {
+            biased;
+            received = end.run_until_cancelled(jobs.recv_many(&mut batch, BATCH_MAX)) => received,
+            // An empty batch, after which the trial is made.
+            () = pulse.due() => Some(0),
+        };
         if received.is_none() {
             break;
         }
         let rest = store.direct().rest().await;
-        commit(connection, &mut batch).await;
+        if !batch.is_empty() {
+            commit(link, &mut batch, &mut pulse).await;
+            commits.fetch_add(1, Ordering::Relaxed);
+        }
+        pulse.try_if_due().await;
         drop(rest);
-        commits.fetch_add(1, Ordering::Relaxed);
     }
     jobs.close();
     while jobs.recv_many(&mut batch, BATCH_MAX).await > 0 {
         let _rest = store.direct().rest().await;
-        commit(connection, &mut batch).await;
+        commit(link, &mut batch, &mut pulse).await;
     }
 }
 
 /// Runs a batch in one transaction, or, where one of them fails, each in its own.
-async fn commit(connection: &mut SqliteConnection, batch: &mut Vec<Box<dyn Job>>) {
+async fn commit(link: &mut Link, batch: &mut Vec<Box<dyn Job>>, pulse: &mut Pulse) {
     let begun = Instant::now();
     let count = batch.len();
     let end = match batch.as_mut_slice() {
-        [job] => alone(connection, job).await,
-        jobs => together(connection, jobs).await,
+        [job] => link.alone(job).await,
+        jobs => link.together(jobs).await,
     };
     match end {
-        Ok(()) => batch.drain(..).for_each(|job| job.answer(Ok(()))),
-        // Nothing could begin: there is no culprit among them, and each would wait as long again.
-        Err(Failure::Begin(error)) => batch.drain(..).for_each(|job| job.answer(Err(error.clone()))),
-        Err(Failure::Within(error)) if count == 1 => {
-            batch.drain(..).for_each(|job| job.answer(Err(error.clone())));
-        }
-        Err(Failure::Within(_)) => {
+        // One of them is to blame, and the others shall not suffer for it.
+        Err(failure) if failure.has_begun && count > 1 => {
             for mut job in batch.drain(..) {
-                let end = together(connection, std::slice::from_mut(&mut job)).await;
-                job.answer(end.map_err(Failure::into_error));
+                let end = link.together(std::slice::from_mut(&mut job)).await;
+                answer(job, end.map_err(|failure| failure.error), pulse);
             }
+        }
+        // Or nothing could begin: there is no culprit among them, and each would wait as long again.
+        Ok(()) | Err(_) => {
+            let end = end.map_err(|failure| failure.error);
+            batch
+                .drain(..)
+                .for_each(|job| answer(job, end.clone(), pulse));
         }
     }
     if begun.elapsed() > SLOW {
@@ -340,52 +383,16 @@ async fn commit(connection: &mut SqliteConnection, batch: &mut Vec<Box<dyn Job>>
     }
 }
 
-enum Failure {
-    /// The transaction did not begin.
-    Begin(StoreError),
-    /// A command or the commit failed; all of it is rolled back.
-    Within(StoreError),
+/// Tells the caller, and keeps in mind whether writes go through.
+fn answer(job: Box<dyn Job>, end: Result<(), StoreError>, pulse: &mut Pulse) {
+    match &end {
+        Ok(()) => pulse.written(),
+        // The database has looked, and is well.
+        Err(StoreError::Duplicate(_)) => {}
+        Err(StoreError::Internal(_)) => pulse.failed(),
+    }
+    job.answer(end);
 }
 
-impl Failure {
-    fn into_error(self) -> StoreError {
-        match self {
-            Self::Begin(error) | Self::Within(error) => error,
-        }
-    }
-}
-
-async fn alone(connection: &mut SqliteConnection, job: &mut Box<dyn Job>) -> Result<(), Failure> {
-    match job.apply_alone(connection).await {
-        Some(Ok(())) => Ok(()),
-        Some(Err(error)) => {
-            // Where it failed before its BEGIN or in its COMMIT there may be nothing to roll back.
-            if let Err(error) = sqlx::query("ROLLBACK").execute(connection).await {
-                tracing::debug!(%error, "there was no transaction to roll back");
-            }
-            Err(Failure::Within(error))
-        }
-        None => together(connection, std::slice::from_mut(job)).await,
-    }
-}
-
-async fn together(connection: &mut SqliteConnection, jobs: &mut [Box<dyn Job>]) -> Result<(), Failure> {
-    // IMMEDIATE: a transaction that reads first and writes later would fail at once, whatever the busy
-    // timeout, if another process commits in between.
-    let mut transaction: Transaction<'_, Sqlite> = connection
-        .begin_with("BEGIN IMMEDIATE")
-        .await
-        .map_err(|error| Failure::Begin(failed("starting a transaction")(error)))?;
-    for job in jobs {
-        if let Err(error) = job.apply(&mut transaction).await {
-            if let Err(error) = transaction.rollback().await {
-                tracing::warn!(%error, "a database transaction could not be rolled back");
-            }
-            return Err(Failure::Within(error));
-        }
-    }
-    transaction
-        .commit()
-        .await
-        .map_err(|error| Failure::Within(failed("committing")(error)))
-}
+#[cfg(test)]
+mod tests;

@@ -21,7 +21,7 @@ use tidegate_core::{
     clock::{Clock, Timestamp},
     id::{KeyId, ObservationId, RequestId, RunId, UserId},
     memory::{Observation, Stance, Voice},
-    port::{Capture, CaptureQueue, ClaimedCapture, Enqueued, MemoryStore, RunStore},
+    port::{Capture, CaptureQueue, ClaimedCapture, Enqueued, MemoryStore, RunStore, Seen, Sight},
     run::{Checkpoint, RunRecord, Stage},
 };
 use tidegate_store::{Options, Store};
@@ -236,7 +236,10 @@ async fn queue(store: &Store, name: &str) -> Outcome {
         day: DAY,
         at: Noon.now(),
         said: format!("this is {name}"),
-        in_sight: vec!["x".repeat(2_000)],
+        in_sight: vec![Seen {
+            sight: Sight::Assistant,
+            text: "x".repeat(2_000),
+        }],
     };
     match store.enqueue(&user, &capture).await? {
         Enqueued::Queued => Ok(()),

@@ -213,7 +213,7 @@ impl Tools {
         reference::markdown(&self.registry)
     }
 
-    async fn run_row(&self, row: &Row, call: &ToolCall) -> ToolResult {
+    async fn run_row(&self, row: &Row, call: &ToolCall, context: &ToolContext) -> ToolResult {
         let values = match Values::read(&call.arguments, &row.spec) {
             Ok(values) => values,
             Err(problem) => return refused(row, &problem),
@@ -222,7 +222,9 @@ impl Tools {
             (ToolMode::ReadText, _) => runners::files::read_text::run(self.job(row, call), &values).await,
             (ToolMode::ListFiles, _) => list_files::run(self.job(row, call), &values).await,
             (ToolMode::WriteText, _) => runners::files::write_text::run(self.job(row, call), &values).await,
-            (ToolMode::StudyPlan, _) => runners::study_plan::run(self.job(row, call), &values).await,
+            (ToolMode::StudyPlan, _) => {
+                runners::study_plan::run(self.job(row, call), &values, &context.learner).await
+            }
             (ToolMode::SearchKnowledge | ToolMode::ReadDocument | ToolMode::ListDocuments, _) => {
                 self.run_documents(row, &values).await
             }
@@ -250,6 +252,7 @@ impl Tools {
                 ToolMode::Command
                 | ToolMode::HttpGet
                 | ToolMode::HttpPost
+                | ToolMode::Mcp
                 | ToolMode::LastOutput
                 | ToolMode::Introspect,
                 _,
@@ -282,6 +285,7 @@ impl Tools {
             | ToolMode::GitClone
             | ToolMode::GitCommit
             | ToolMode::GitPush
+            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => not_ours(&row.spec),
         }
@@ -321,6 +325,7 @@ impl Tools {
             | ToolMode::HttpGet
             | ToolMode::HttpPost
             | ToolMode::PageTitle
+            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => not_ours(spec),
         }
@@ -356,13 +361,13 @@ impl ToolBox for Tools {
         self.resolve(call, spec, mode).await
     }
 
-    async fn run(&self, call: Authorized<ToolCall>, _context: &ToolContext) -> ToolResult {
+    async fn run(&self, call: Authorized<ToolCall>, context: &ToolContext) -> ToolResult {
         let call = call.into_inner();
         let Some(row) = self.registry.get(&call.name) else {
             return unknown_tool(&call.name);
         };
         let bytes_max = row.spec.output_bytes_max;
-        match self.run_row(row, &call).await {
+        match self.run_row(row, &call, context).await {
             ToolResult::Ok { text, citations } => ToolResult::Ok {
                 text: output::bounded(text, bytes_max),
                 citations,

@@ -97,7 +97,7 @@ pub(crate) fn slots(mode: ToolMode) -> Option<&'static [Slot]> {
     const CALCULATE: &[Slot] = &[Slot::needed("expression", String)];
     const TIME: &[Slot] = &[Slot::optional("time_zone", String)];
     const PLAN: &[Slot] = &[
-        Slot::needed("subject", String),
+        Slot::optional("subject", String),
         Slot::optional("level", String),
         Slot::optional("weeks", Integer),
         Slot::optional("knowledge_gaps", StringList),
@@ -147,6 +147,7 @@ pub(crate) fn slots(mode: ToolMode) -> Option<&'static [Slot]> {
         ToolMode::ListDocuments => Some(DOCUMENTS),
         ToolMode::LastOutput => Some(LAST),
         ToolMode::Introspect => Some(&[]),
-        ToolMode::Command | ToolMode::HttpGet | ToolMode::HttpPost => None,
+        // The arguments of these are their rows' own; those of the last come from elsewhere and have no row.
+        ToolMode::Command | ToolMode::HttpGet | ToolMode::HttpPost | ToolMode::Mcp => None,
     }
 }

@@ -15,7 +15,7 @@ use tidegate_core::{
     tool::{Arguments, FailureCode, ToolCall, ToolMode, ToolResult},
 };
 use tidegate_gate::{
-    Authorized, Decision, PermissionGate, Policy, Session, ToolBox, ToolContext, Zones,
+    Authorized, Decision, Learner, PermissionGate, Policy, Session, ToolBox, ToolContext, Zones,
     guards::{address, outbound},
     shell,
 };
@@ -93,6 +93,7 @@ impl Desk {
             }),
             context: ToolContext {
                 run_id: RunId::new("r1"),
+                learner: Learner::default(),
                 caller: Arc::new(Caller {
                     user: UserId::of(&key_id, None).unwrap(),
                     key_id,

@@ -1,10 +1,12 @@
 //! The knowledge base behind the policy in force.
 //!
 //! A document that a new policy shuts leaves the index, but only when the folder has been looked at again, and a
-//! command beside a daemon never looks. So what comes out of the index is asked about once more: by its path alone,
-//! which costs nothing, since documents stand in the index under their real names.
+//! command beside a daemon never looks. So what comes out of the index is asked about once more: by its path, since
+//! documents stand in the index under their real names, and by what stands at that path now. A name that has become a
+//! second name of a guarded file is one that nobody is shown.
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -13,8 +15,8 @@ use std::{
 use async_trait::async_trait;
 use tidegate_core::{
     knowledge::{
-        Document, DocumentText, Filter, KnowledgeStatus, ReadFrom, SearchAnswer, SearchExplained,
-        SearchRequest,
+        Document, DocumentState, DocumentText, Filter, KnowledgeStatus, ReadFrom, SearchAnswer,
+        SearchExplained, SearchRequest,
     },
     port::{KnowledgeBase, KnowledgeError},
 };
@@ -49,26 +51,51 @@ impl Shown {
     fn shows(&self, zones: &Zones, document: &str) -> bool {
         is_open(&self.bank.join(document), zones)
     }
+
+    /// Those of the documents that are shown to nobody.
+    async fn hidden<'d>(&self, documents: impl IntoIterator<Item = &'d str>) -> HashSet<String> {
+        let zones = self.zones.now();
+        let asked: HashSet<String> = documents.into_iter().map(str::to_owned).collect();
+        let (open, mut hidden): (HashSet<String>, HashSet<String>) = asked
+            .into_iter()
+            .partition(|document| self.shows(&zones, document));
+        if open.is_empty() {
+            return hidden;
+        }
+        let (bank, twins) = (self.bank.clone(), self.zones.twins().remembering());
+        let everything = open.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            let is_twin = |document: &String| twins.guards(&bank.join(document));
+            open.into_iter().filter(is_twin).collect::<HashSet<String>>()
+        });
+        // Where nobody can tell, nothing is shown.
+        hidden.extend(looking.await.unwrap_or(everything));
+        hidden
+    }
 }
 
 #[async_trait]
 impl KnowledgeBase for Shown {
     async fn search(&self, request: &SearchRequest) -> Result<SearchAnswer, KnowledgeError> {
         let mut answer = self.inner.search(request).await?;
-        let zones = self.zones.now();
+        let found = answer.passages.iter().map(|passage| passage.document.as_str());
+        let hidden = self.hidden(found).await;
         answer
             .passages
-            .retain(|passage| self.shows(&zones, &passage.document));
+            .retain(|passage| !hidden.contains(&passage.document));
         Ok(answer)
     }
 
     async fn explain(&self, request: &SearchRequest) -> Result<SearchExplained, KnowledgeError> {
         let mut explained = self.inner.explain(request).await?;
-        let zones = self.zones.now();
+        let found = explained.passages.iter();
+        let hidden = self
+            .hidden(found.map(|explained| explained.passage.document.as_str()))
+            .await;
         let (mut at, mut relevant) = (0, 0);
         let until = explained.relevant;
         explained.passages.retain(|explained| {
-            let is_shown = self.shows(&zones, &explained.passage.document);
+            let is_shown = !hidden.contains(&explained.passage.document);
             relevant += usize::from(is_shown && at < until);
             at += 1;
             is_shown
@@ -79,7 +106,7 @@ impl KnowledgeBase for Shown {
 
     async fn read(&self, from: &ReadFrom, chars_max: usize) -> Result<DocumentText, KnowledgeError> {
         let text = self.inner.read(from, chars_max).await?;
-        if self.shows(&self.zones.now(), &text.document.path) {
+        if self.hidden([text.document.path.as_str()]).await.is_empty() {
             return Ok(text);
         }
         // As if it had left the index already.
@@ -99,14 +126,25 @@ impl KnowledgeBase for Shown {
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<Document>, bool), KnowledgeError> {
-        let zones = self.zones.now();
         let mut after = after.map(str::to_owned);
         // A page of which nothing is left has no last document to go on after. Ends with the list: every round
         // begins further on.
         loop {
             let (mut documents, has_more) = self.inner.list(filter, after.as_deref(), limit).await?;
             after = documents.last().map(|document| document.path.clone());
-            documents.retain(|document| self.shows(&zones, &document.path));
+            // One that could not be read is listed with the reason, which may be that its name is a second one.
+            let (read, failed): (Vec<&Document>, Vec<&Document>) = documents
+                .iter()
+                .partition(|document| matches!(document.state, DocumentState::Indexed { .. }));
+            let mut hidden = self
+                .hidden(read.into_iter().map(|document| document.path.as_str()))
+                .await;
+            let zones = self.zones.now();
+            let shut = failed
+                .into_iter()
+                .filter(|document| !self.shows(&zones, &document.path));
+            hidden.extend(shut.map(|document| document.path.clone()));
+            documents.retain(|document| !hidden.contains(&document.path));
             if !documents.is_empty() || !has_more {
                 return Ok((documents, has_more));
             }

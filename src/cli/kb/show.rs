@@ -17,23 +17,35 @@ const EXCERPT_CHARS: usize = 240;
 /// Documents that could not be read that are shown to a person; the JSON has them all.
 const FAILED_MAX: usize = 50;
 
-/// How the knowledge base does, and what could not be read.
+/// How the knowledge base does, and what could not be read. `waiting` is how many files the index has yet to follow,
+/// where that is known.
 pub(super) fn status(
     status: &KnowledgeStatus,
+    waiting: Option<u64>,
     failed: &[Document],
     folder: &Path,
     is_json: bool,
     out: Out<'_>,
 ) -> Result<(), Error> {
     if is_json {
-        return Ok(output::json(out, &json!({"status": status, "failed": failed}))?);
+        let mut view = json!({"status": status, "failed": failed});
+        if let Some(pending) = view.pointer_mut("/status/pending") {
+            *pending = json!(waiting);
+        }
+        return Ok(output::json(out, &view)?);
     }
     let none = || "none".to_owned();
     for (name, text) in [
         ("Documents", status.documents.to_string()),
         ("Chunks", status.chunks.to_string()),
         ("Failed", status.failed.to_string()),
-        ("Waiting", status.pending.to_string()),
+        (
+            "Waiting",
+            waiting.map_or_else(
+                || "not known: the folder cannot be looked at".to_owned(),
+                |files| files.to_string(),
+            ),
+        ),
         ("Serving", status.serving_model.clone().unwrap_or_else(none)),
         ("Configured", status.configured_model.clone().unwrap_or_else(none)),
         ("Embedded", format!("{} of {}", status.embedded, status.chunks)),

@@ -2,7 +2,8 @@
 
 use axum::http::StatusCode;
 use tidegate_core::{error::StoreError, model::ModelError};
-use tidegate_engine::RunError;
+use tidegate_engine::{RunError, memory::MemoryError};
+use tidegate_memory::export;
 
 use super::{ApiError, INVALID_REQUEST, RETRY_OPERATOR_S, RETRY_SOON_S, SERVER, UNAVAILABLE};
 
@@ -13,6 +14,26 @@ impl From<StoreError> for ApiError {
                 Self::bad_request("already_exists", format!("{what} exists already"))
             }
             StoreError::Internal(detail) => Self::internal(detail),
+        }
+    }
+}
+
+impl From<MemoryError> for ApiError {
+    fn from(error: MemoryError) -> Self {
+        let text = error.to_string();
+        match error {
+            MemoryError::NoFact(_) => Self::not_found("fact"),
+            MemoryError::Invalid { param, message } => Self::invalid_value(param, message),
+            MemoryError::Import(error) => Self::invalid_value(
+                match error {
+                    export::Error::TooLong(_) | export::Error::Form(_) => "",
+                    export::Error::Version(_) => "version",
+                    export::Error::Person(..) => "user",
+                    export::Error::TooMany(_) => "observations",
+                },
+                text,
+            ),
+            MemoryError::Store(error) => error.into(),
         }
     }
 }

@@ -104,6 +104,8 @@ impl<S: Send + Sync> FromRequestParts<S> for PathText {
             Err(_) => Err(ApiError::invalid_value(
                 if parts.uri.path().starts_with("/v1/models/") {
                     "model"
+                } else if parts.uri.path().starts_with("/v1/admin/kb/") {
+                    "path"
                 } else {
                     "id"
                 },

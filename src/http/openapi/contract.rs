@@ -11,6 +11,7 @@ use crate::http::{
 
 const CHAT: &str = "/v1/chat/completions";
 const CAPABILITIES: &str = "/v1/capabilities";
+const UPLOADS: &str = "/v1/admin/kb/documents/{path}";
 
 /// A refusal: its status, the name of its component, when it comes, and the headers that it has besides those
 /// of every answer.
@@ -236,6 +237,8 @@ enum Heeded {
     ByTurns,
     /// By turns, and by the report of what a turn may do.
     ByTurnsAndReport,
+    /// By turns, and where the user's memory is shown and changed.
+    ByTurnsAndMemory,
 }
 
 impl Heeded {
@@ -244,6 +247,7 @@ impl Heeded {
             Self::Everywhere => true,
             Self::ByTurns => path == CHAT,
             Self::ByTurnsAndReport => path == CHAT || path == CAPABILITIES,
+            Self::ByTurnsAndMemory => path == CHAT || path.starts_with("/v1/memory"),
         }
     }
 }
@@ -280,12 +284,17 @@ fn request_headers(options: &Options) -> impl Iterator<Item = RequestHeader<'_>>
     ];
     let user = options.user_header.as_deref().map(|name| RequestHeader {
         name,
-        description: "the end user on whose behalf the turn runs, within the key (`server.user_header`); `user` in \
-                      the body goes before it",
+        description: "the end user on whose behalf the turn runs, or whose memory it is, within the key \
+                      (`server.user_header`); `user` in the body or in the query string goes before it",
         schema: json!({"type": "string"}),
-        heeded: Heeded::ByTurns,
+        heeded: Heeded::ByTurnsAndMemory,
     });
     fixed.into_iter().chain(user)
+}
+
+/// Whether a route shows or changes what is remembered.
+fn is_memory(path: &str) -> bool {
+    path.starts_with("/v1/memory") || path.starts_with("/v1/admin/memory/") || path.ends_with("/memory")
 }
 
 fn parameters(path: &str, operation: &mut Value, options: &Options) {
@@ -322,11 +331,12 @@ fn answers(path: &str, method: &str, operation: &mut Value) {
             json!({"schema": {"$ref": "#/components/schemas/ChatCompletionChunk"}});
     }
     let has_body = matches!(method, "post" | "patch" | "put");
+    let is_upload = method == "put" && path == UPLOADS;
     let refusals = REFUSALS.iter().filter(|refusal| match refusal.status {
         "401" | "429" | "503" => !is_public,
-        // What is put need not be there before, and may be of any kind.
-        "404" => path == CHAT || path.contains('{') && method != "put",
-        "415" => has_body && method != "put",
+        // What is uploaded need not be there before, and may be of any kind. Memory may be switched off.
+        "404" => path == CHAT || is_memory(path) || path.contains('{') && !is_upload,
+        "415" => has_body && !is_upload,
         "408" | "413" => has_body,
         "422" => path == CHAT,
         "502" | "504" => path == CHAT || path.starts_with("/v1/models"),

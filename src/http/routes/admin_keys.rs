@@ -171,6 +171,9 @@ pub(in crate::http) async fn rotate(
 }
 
 /// Delete a key
+///
+/// It opens nothing any more, and what its users wrote is erased: what is remembered of them, journals of runs, held turns
+/// and approvals. What it has spent stays in the books.
 #[utoipa::path(delete, path = "/v1/admin/keys/{id}", tag = "admin", params(("id" = String, Path, description = "the key's public id")),
     responses((status = 200, body = DeletedKey)))]
 pub(in crate::http) async fn delete(

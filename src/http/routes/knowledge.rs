@@ -5,7 +5,7 @@ use axum::{
     Json,
     body::Body,
     extract::{FromRequest, Request, State},
-    http::StatusCode,
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
 use tidegate_core::port::{KnowledgeBase, KnowledgeError};
@@ -143,8 +143,7 @@ pub(in crate::http) async fn remove(
         caller: identity.caller.clone(),
         request_id,
     };
-    let removed = app.parts.documents.remove(&by, path.clone()).await;
-    removed.map_err(refusal)?;
+    let path = app.parts.documents.remove(&by, path).await.map_err(refusal)?;
     info!(by = %identity.caller.key_id, "a document was removed");
     Ok(Json(RemovedBody {
         object: "document.deleted",
@@ -161,8 +160,20 @@ impl FromRequest<AppState> for Upload {
 
     async fn from_request(request: Request<Body>, app: &AppState) -> Result<Self, Self::Rejection> {
         let (parts, body) = request.into_parts();
+        uncompressed(&parts.headers)?;
         let bytes = body::read(&parts.headers, body, &app.parts.options, parts.extensions.get()).await?;
         Ok(Self(bytes))
+    }
+}
+
+/// Refuses a body that is not the file itself: what would lie in the folder then is not what was meant.
+fn uncompressed(headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    match encodings.find(|encoding| !encoding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
+        None => Ok(()),
+        Some(_) => Err(ApiError::media_type(
+            "compressed bodies are not unpacked; send the file as it is, without Content-Encoding",
+        )),
     }
 }
 
@@ -185,6 +196,7 @@ fn refusal(error: NotStored) -> ApiError {
     match error {
         NotStored::Malformed(problem) => ApiError::invalid_value("path", problem),
         NotStored::Refused(problem) => ApiError::refused(problem),
+        NotStored::Conflict(problem) => ApiError::too_late(&problem),
         NotStored::Missing(_) => ApiError::not_found("document"),
         NotStored::Failed(problem) => ApiError::internal(problem),
     }

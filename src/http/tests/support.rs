@@ -365,7 +365,7 @@ impl DocumentDoor for NoDocuments {
         Err(NotStored::Missing(path))
     }
 
-    async fn remove(&self, _by: &Uploader, path: String) -> Result<(), NotStored> {
+    async fn remove(&self, _by: &Uploader, path: String) -> Result<String, NotStored> {
         Err(NotStored::Missing(path))
     }
 }

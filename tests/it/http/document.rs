@@ -11,6 +11,7 @@ use tokio::{
 use crate::support::{Answer, Daemon, Raw, Setup};
 
 const CHAT: &str = "/v1/chat/completions";
+const DOCUMENTS: &str = "/v1/admin/kb/documents/";
 
 async fn document(daemon: &Daemon) -> Value {
     let (status, document) = daemon.get("/openapi.json").await;
@@ -37,9 +38,9 @@ impl Operation<'_> {
         }
     }
 
-    /// The path of something that is not there. What is put is not what another operation looks for.
+    /// The path of something that is not there. What is uploaded is not what another operation looks for.
     fn sample(&self) -> String {
-        self.path(if self.method == "PUT" {
+        self.path(if self.is_upload() {
             "bbbbbbbbbbbb"
         } else {
             "aaaaaaaaaaaa"
@@ -57,12 +58,38 @@ impl Operation<'_> {
 
     /// Whether only JSON is a body of it.
     fn wants_json(&self) -> bool {
-        self.has_body() && self.method != "PUT"
+        self.has_body() && !self.is_upload()
+    }
+
+    fn is_upload(&self) -> bool {
+        self.method == "PUT" && self.template.starts_with(DOCUMENTS)
+    }
+
+    fn is_memory(&self) -> bool {
+        self.template.contains("/memory")
+    }
+
+    /// What this operation of memory takes, in the path and in the body.
+    fn memory_sample(&self) -> (String, &'static str) {
+        let query = if self.template.ends_with("/search") {
+            "?q=a"
+        } else {
+            ""
+        };
+        let body = match (self.method.as_str(), self.template) {
+            ("POST", "/v1/memory/facts") => "{\"kind\": \"name\", \"value\": \"Ann\"}",
+            ("POST", "/v1/memory/import") => "{}",
+            ("POST" | "PATCH", _) => "{\"retracted\": true}",
+            ("PUT", _) => "{\"recall\": true}",
+            _ => "",
+        };
+        (format!("{}{query}", self.sample()), body)
     }
 
     /// A method that its route does not have.
     fn wrong_method(&self) -> &'static str {
-        if self.template.starts_with("/v1/admin/kb/documents/") {
+        let has_put = [DOCUMENTS, "/v1/memory/settings", "/v1/admin/keys/{id}/memory"];
+        if has_put.iter().any(|path| self.template.starts_with(path)) {
             "PATCH"
         } else {
             "PUT"
@@ -183,14 +210,16 @@ async fn provoke(daemon: &Daemon, operation: &Operation<'_>, keys: &Keys) -> Vec
                 .replace("/runs/", "/runs/run_")
                 .replace("/approvals/", "/approvals/appr_"),
         );
-        let body =
-            if operation.method == "PATCH" || operation.template.ends_with("{id}") && operation.has_body() {
-                "{\"name\": \"x\"}"
-            } else if operation.template.ends_with("/decision") {
-                "{\"decision\": \"deny\"}"
-            } else {
-                ""
-            };
+        let body = if operation.is_memory() {
+            operation.memory_sample().1
+        } else if operation.method == "PATCH" || operation.template.ends_with("{id}") && operation.has_body()
+        {
+            "{\"name\": \"x\"}"
+        } else if operation.template.ends_with("/decision") {
+            "{\"decision\": \"deny\"}"
+        } else {
+            ""
+        };
         requests.push(request.bearer_auth(&keys.all).body(body));
     }
     if operation.template == CHAT {
@@ -274,6 +303,7 @@ async fn every_refusal_that_comes_is_described_and_every_described_one_comes() {
         .start()
         .await;
     let _held = hold_one(&full).await;
+    let forgetful = Setup::default().config("[memory]\nenabled = false").start().await;
     let keys = Keys::make(&daemon).await;
     let document = document(&daemon).await;
     let operations = operations(&document);
@@ -298,6 +328,17 @@ async fn every_refusal_that_comes_is_described_and_every_described_one_comes() {
                 .into_iter()
                 .filter(|status| *status >= 400),
         );
+        if operation.is_memory() {
+            let (path, body) = operation.memory_sample();
+            let request = forgetful
+                .ask(&operation.method, &path)
+                .bearer_auth(&forgetful.key)
+                .body(body);
+            let off = Answer::of(request.send().await.unwrap()).await;
+            off.assert_error(404, "memory_disabled");
+            assert_described(&document, operation, &off);
+            seen.insert(off.status);
+        }
         let request = full
             .ask(&operation.method, &operation.sample())
             .bearer_auth(&full.key);
@@ -379,7 +420,8 @@ async fn headers_are_described_where_they_are_heeded() {
         for (name, routes) in heeded {
             assert_eq!(
                 has(name),
-                routes.contains(&operation.template),
+                routes.contains(&operation.template)
+                    || (name == "x-end-user" && operation.template.starts_with("/v1/memory")),
                 "{} and {name}",
                 operation.template
             );

@@ -20,6 +20,8 @@ fn an_empty_home_says_what_to_do_next() {
         code == Some(1) && stderr.contains("knowledge-bank does not exist"),
         "{stderr}"
     );
+    let (_, text, _) = home.run(&["kb", "status"]);
+    assert!(text.contains("Waiting     not known"), "{text}");
     for command in [&["kb", "status"][..], &["kb", "search", "chess"]] {
         let (code, text, stderr) = home.run(command);
         assert_eq!(code, Some(0), "{stderr}");
@@ -29,6 +31,32 @@ fn an_empty_home_says_what_to_do_next() {
     home.configure("[discovery]\nollama = false\n[kb]\nenabled = false\n");
     let (code, _, stderr) = home.run(&["kb", "status"]);
     assert!(code == Some(1) && stderr.contains("kb.enabled"), "{stderr}");
+}
+
+#[test]
+fn the_status_counts_what_nobody_has_read_yet_whoever_would_read_it() {
+    let home = Home::new("[discovery]\nollama = false\n");
+    home.write(
+        "knowledge-bank/soup.md",
+        "# Soup\n\nPumpkin soup needs an hour.\n",
+    );
+    home.write("knowledge-bank/empty.md", "");
+    let (code, text, stderr) = home.run(&["kb", "index"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(text.contains("Waiting     0\n"), "{text}");
+    home.write(
+        "knowledge-bank/later.md",
+        "# Later\n\nNobody has read this yet.\n",
+    );
+    home.write(
+        "knowledge-bank/soup.md",
+        "# Soup\n\nPumpkin soup needs an hour, salt and some ginger.\n",
+    );
+    std::fs::remove_file(home.folder().join("knowledge-bank/empty.md")).unwrap();
+    let (_, text, _) = home.run(&["kb", "status"]);
+    assert!(text.contains("Waiting     3\n"), "{text}");
+    let (_, text, _) = home.run(&["kb", "status", "--json"]);
+    assert_eq!(json(&text)["status"]["pending"], 3, "{text}");
 }
 
 #[test]
@@ -54,6 +82,8 @@ fn documents_are_indexed_searched_explained_and_scored() {
     let status = json(&text);
     assert_eq!(status["status"]["documents"], 2, "{text}");
     assert_eq!(status["failed"][0]["code"], "empty", "{text}");
+
+    assert_eq!(status["status"]["pending"], 0, "{text}");
 
     let (_, text, _) = home.run(&["kb", "search", QUESTION]);
     assert!(

@@ -99,6 +99,7 @@ impl Desk {
                     tools: None,
                     tokens_per_day: None,
                 }),
+                learner: tidegate_gate::Learner::default(),
             },
         }
     }

@@ -199,6 +199,7 @@ impl Desk {
         let context = ToolContext {
             run_id: RunId::new("run_corpus"),
             caller: Arc::clone(&self.caller),
+            learner: tidegate_gate::Learner::default(),
         };
         self.runtime.block_on(self.tools.run(authorized, &context))
     }

@@ -15,6 +15,8 @@ pub enum AuditEvent {
     ToolCall,
     /// A person answered an approval.
     ApprovalDecided,
+    /// What is remembered of a person was changed by hand. The code says how, the detail names the fact.
+    MemoryChanged,
 }
 
 impl AuditEvent {
@@ -23,6 +25,7 @@ impl AuditEvent {
         match self {
             Self::ToolCall => "tool_call",
             Self::ApprovalDecided => "approval_decided",
+            Self::MemoryChanged => "memory_changed",
         }
     }
 }

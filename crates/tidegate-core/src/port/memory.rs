@@ -9,6 +9,7 @@
 
 use async_trait::async_trait;
 use jiff::civil::Date;
+use serde::{Deserialize, Serialize};
 
 use super::VectorPage;
 use crate::{
@@ -290,6 +291,31 @@ pub trait MemoryStore: Send + Sync + std::fmt::Debug {
 /// because what is cut off could not be held against the person's words.
 pub const CAPTURE_BYTES_MAX: usize = 512 * 1024;
 
+/// Where a text came from that was in sight of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sight {
+    /// A passage of a document.
+    Retrieved,
+    /// What a tool returned, the client's own included.
+    Tool,
+    /// What the assistant said before the turn.
+    Assistant,
+    /// What the client set down as instructions.
+    System,
+    /// An earlier message of the person, whole.
+    Earlier,
+}
+
+/// A text that was in sight of a turn and is not what the person said in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Where it came from.
+    pub sight: Sight,
+    /// The text.
+    pub text: String,
+}
+
 /// One finished turn, to be learned from later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capture {
@@ -305,8 +331,8 @@ pub struct Capture {
     pub at: Timestamp,
     /// The newest human turn, whole.
     pub said: String,
-    /// Texts that were in sight and are not the person's own: retrieved passages, tool results, answers.
-    pub in_sight: Vec<String>,
+    /// What else was in sight, against which the person's words are held.
+    pub in_sight: Vec<Seen>,
 }
 
 /// What became of a turn that was to be queued.
@@ -402,6 +428,9 @@ pub trait CaptureQueue: Send + Sync + std::fmt::Debug {
 
     /// When the next turn is due; `None` where none waits.
     async fn next_due(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Turns of one person that wait or are worked on. Those that were given up do not count.
+    async fn pending_of(&self, user: &UserId) -> Result<u64, StoreError>;
 
     /// How full the queue is.
     async fn capture_counts(&self) -> Result<CaptureCounts, StoreError>;

@@ -102,7 +102,8 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
         old_valid_until: Timestamp,
     ) -> Result<Option<KeyRecord>, StoreError>;
 
-    /// Removes a key if an administrator is left, in one step.
+    /// Removes a key if an administrator is left, in one step; then erases what is stored of the words of everybody
+    /// behind it, a little at a time. Usage stays, without names.
     async fn delete(&self, id: &KeyId, last_admin: LastAdmin) -> Result<KeyRemoval, StoreError>;
 
     /// Notes that the key was used. Never waits; reaches the disk within a second.

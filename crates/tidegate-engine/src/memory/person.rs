@@ -12,7 +12,8 @@ use tidegate_core::{
     memory::Fact,
     port::{MemoryVersion, RowKey},
 };
-use tidegate_memory::{derive::derive, evidence::Ledger};
+use tidegate_memory::{derive::derive, evidence::Ledger, kinds::Kinds, recall::Matrix};
+use tokio::sync::OnceCell;
 
 use super::Memory;
 
@@ -22,6 +23,15 @@ const PAGE: usize = 2_000;
 /// How often reading begins anew because something was written in the middle of it.
 const READINGS_MAX: usize = 8;
 
+/// How much memory the people at hand may take in all, in bytes, as far as that is counted.
+const KEPT_BYTES_MAX: usize = 256 << 20;
+
+/// About what an observation takes, in bytes: its words and ids.
+const OBSERVATION_BYTES: usize = 700;
+
+/// About what a fact takes, in bytes, with a vector of its note.
+const FACT_BYTES: usize = 2_000;
+
 /// A person's facts.
 #[derive(Debug)]
 pub struct Person {
@@ -29,10 +39,25 @@ pub struct Person {
     pub version: MemoryVersion,
     /// The day on which they were derived: what is too old is so as of a day.
     day: Date,
+    /// The table by which they were derived.
+    kinds: Arc<Kinds>,
     /// What follows from what the person said.
-    pub facts: Vec<Fact>,
+    pub facts: Arc<Vec<Fact>>,
     /// What the person said.
-    pub ledger: Ledger,
+    pub ledger: Arc<Ledger>,
+    /// The vectors of the notes, once they were needed.
+    matrix: OnceCell<Matrix>,
+}
+
+impl Person {
+    /// The vectors of the person's notes.
+    pub(super) async fn matrix(&self, memory: &Memory, user: &UserId) -> Result<&Matrix, StoreError> {
+        self.matrix.get_or_try_init(|| memory.read_matrix(user)).await
+    }
+
+    fn bytes(&self) -> usize {
+        self.ledger.observations().len() * OBSERVATION_BYTES + self.facts.len() * FACT_BYTES
+    }
 }
 
 /// People whose facts are at hand.
@@ -47,6 +72,7 @@ struct Kept {
     /// Counts the looks, so that the one whom nobody looked at for longest is the one that goes.
     looks: u64,
     people: HashMap<UserId, (u64, Arc<Person>)>,
+    bytes: usize,
 }
 
 impl People {
@@ -57,13 +83,20 @@ impl People {
         }
     }
 
-    fn get(&self, user: &UserId, version: MemoryVersion, day: Date) -> Option<Arc<Person>> {
+    fn get(
+        &self,
+        user: &UserId,
+        version: MemoryVersion,
+        day: Date,
+        kinds: &Arc<Kinds>,
+    ) -> Option<Arc<Person>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.looks += 1;
         let looks = kept.looks;
         let (looked_at, person) = kept.people.get_mut(user)?;
         *looked_at = looks;
-        (person.version == version && person.day == day).then(|| Arc::clone(person))
+        let is_current = person.version == version && person.day == day && Arc::ptr_eq(&person.kinds, kinds);
+        is_current.then(|| Arc::clone(person))
     }
 
     fn put(&self, user: &UserId, person: &Arc<Person>) {
@@ -73,19 +106,46 @@ impl People {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.looks += 1;
         let looks = kept.looks;
+        kept.remove(user);
+        kept.bytes += person.bytes();
         kept.people.insert(user.clone(), (looks, Arc::clone(person)));
-        if kept.people.len() > self.kept_max {
+        while kept.people.len() > self.kept_max || kept.bytes > KEPT_BYTES_MAX {
             let oldest = kept.people.iter().min_by_key(|(_, (looked_at, _))| *looked_at);
-            if let Some(oldest) = oldest.map(|(user, _)| user.clone()) {
-                kept.people.remove(&oldest);
+            match oldest.map(|(user, _)| user.clone()) {
+                Some(oldest) => kept.remove(&oldest),
+                None => break,
             }
         }
+    }
+
+    /// Takes what is at hand of a person over to a later state, in which the facts are the same.
+    pub(super) fn rebase(&self, user: &UserId, person: &Person, version: MemoryVersion) {
+        if person.version == version {
+            return;
+        }
+        let person = Person {
+            version,
+            day: person.day,
+            kinds: Arc::clone(&person.kinds),
+            facts: Arc::clone(&person.facts),
+            ledger: Arc::clone(&person.ledger),
+            matrix: OnceCell::new(),
+        };
+        self.put(user, &Arc::new(person));
     }
 
     /// Drops what is at hand of a person.
     pub(super) fn forget(&self, user: &UserId) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.people.remove(user);
+        kept.remove(user);
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, user: &UserId) {
+        if let Some((_, person)) = self.people.remove(user) {
+            self.bytes = self.bytes.saturating_sub(person.bytes());
+        }
     }
 }
 
@@ -96,19 +156,23 @@ impl Memory {
         let mut problem = StoreError::Internal("what is remembered changed all the while".to_owned());
         for _ in 0..READINGS_MAX {
             let (version, day) = (parts.store.version(user).await?, parts.clock.today());
-            if let Some(person) = self.people.get(user, version, day) {
+            let kinds = self.kinds();
+            if let Some(person) = self.people.get(user, version, day, &kinds) {
                 return Ok(person);
             }
             match self.read(user, version).await {
                 Ok(Some(ledger)) => {
-                    let facts = derive(&parts.kinds, user, parts.clock.now(), ledger.observations());
+                    let facts = derive(&kinds, user, parts.clock.now(), ledger.observations());
                     let person = Arc::new(Person {
                         version,
                         day,
-                        facts,
-                        ledger,
+                        kinds,
+                        facts: Arc::new(facts),
+                        ledger: Arc::new(ledger),
+                        matrix: OnceCell::new(),
                     });
                     self.people.put(user, &person);
+                    self.agenda().align_later(user);
                     return Ok(person);
                 }
                 Ok(None) => {}

@@ -23,6 +23,7 @@ use rustix::{
 use tidegate_gate::{Access, PathFact, PathFault, PathKind, ResolvedPath};
 
 use super::{
+    place::reopen_file,
     resolve::{COMPONENTS_MAX, PATH_BYTES_MAX, kind_of, unreadable},
     twins::Twins,
     walk::{LINKS_MAX, Step, open_itself, steps, target_of},
@@ -74,14 +75,14 @@ impl View {
 
 impl View {
     /// What a regular file of the view holds, by its real path; `None` for anything else, and for one that is
-    /// longer than `bytes_max`. Blocks.
+    /// longer than `bytes_max`, or that this process must not open. Blocks.
     pub fn read(&self, real: &Path, bytes_max: u64) -> Option<Vec<u8>> {
         use std::io::Read as _;
         let relative = real.strip_prefix("/").ok()?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::openat(&self.root, relative, flags, Mode::empty()).ok()?);
-        let metadata = file.metadata().ok()?;
-        if !metadata.is_file() || metadata.len() > bytes_max {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(&self.root, relative, flags, Mode::empty()).ok()?;
+        let file = reopen_file(&handle, &self.twins).ok()?;
+        if file.metadata().ok()?.len() > bytes_max {
             return None;
         }
         let mut bytes = Vec::new();

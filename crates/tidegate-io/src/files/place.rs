@@ -15,7 +15,11 @@ use rustix::{
 use tidegate_core::tool::FailureCode;
 use tidegate_gate::{PathKind, ResolvedPath, floors::is_temporary_name};
 
-use super::{Roots, write};
+use super::{
+    Roots,
+    twins::{Identity, Twins},
+    write,
+};
 
 /// The most names of one folder that are looked at; more are counted, not shown.
 const NAMES_MAX: usize = 10_000;
@@ -190,7 +194,8 @@ impl Place {
         if self.resolved.kind != PathKind::File {
             return Err(FileError::NotAFile(name));
         }
-        let file = reopen_file(handle).map_err(|problem| FileError::from_os(&name, problem))?;
+        let file =
+            reopen_file(handle, self.roots.twins()).map_err(|problem| FileError::from_os(&name, problem))?;
         let size = file
             .metadata()
             .map_err(|problem| FileError::from_os(&name, problem))?
@@ -233,14 +238,6 @@ impl Place {
         write::remove_file(self)
     }
 
-    /// The file of the handle, opened for reading; `INVAL` where it is no regular file.
-    pub(super) fn open(&self) -> Result<File, Errno> {
-        match &self.spot {
-            Spot::There(handle) => reopen_file(handle),
-            Spot::Nothing { .. } => Err(Errno::NOENT),
-        }
-    }
-
     pub(super) fn spot(&self) -> &Spot {
         &self.spot
     }
@@ -269,18 +266,22 @@ impl Place {
     }
 }
 
-/// Opens the very file of a handle for reading. A pipe does not block it and is refused.
-fn reopen_file(handle: &OwnedFd) -> Result<File, Errno> {
+/// Opens the very file of a handle of `O_PATH` for reading. A pipe, socket or device is not opened, and neither is a
+/// file that the twins forbid: see there.
+pub(super) fn reopen_file(handle: &OwnedFd, twins: &Twins) -> Result<File, Errno> {
+    let stat = fstat(handle)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Errno::INVAL);
+    }
+    if twins.forbids(Identity::of_stat(&stat)) {
+        return Err(Errno::PERM);
+    }
     let opened = open(
         format!("/proc/self/fd/{}", handle.as_raw_fd()),
         OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC,
         Mode::empty(),
     )?;
-    if FileType::from_raw_mode(fstat(&opened)?.st_mode) == FileType::RegularFile {
-        Ok(File::from(opened))
-    } else {
-        Err(Errno::INVAL)
-    }
+    Ok(File::from(opened))
 }
 
 /// Opens the very folder of a handle for reading its names, or for flushing them.

@@ -103,6 +103,11 @@ impl Roots {
     /// A name that is not there yet is no fault: the place then is the nearest folder that exists, and the
     /// names to come. Nothing is created.
     pub fn resolve(&self, requested: &str) -> Result<Place, PathFault> {
+        self.place(self.reach(requested)?)
+    }
+
+    /// What stands where `requested` leads, before it is judged by where it really is.
+    pub(super) fn reach(&self, requested: &str) -> Result<Walked, PathFault> {
         check_text(requested)?;
         let asked = Path::new(requested);
         let (index, relative) = if asked.is_absolute() {
@@ -110,15 +115,12 @@ impl Roots {
         } else {
             (0, asked.to_path_buf())
         };
-        let walked = match self.open_with_kernel(index, &relative) {
-            Some(walked) => walked,
+        match self.open_with_kernel(index, &relative) {
+            Some(walked) => Ok(walked),
             // The kernel refuses absolute links even when they lead back inside, and says little about what
             // is missing; the walk tells these apart, and stands in where the kernel is too old.
-            None => {
-                walk::walk(self, index, &relative).map_err(|fault| self.by_name(index, &relative, fault))?
-            }
-        };
-        self.place(walked)
+            None => walk::walk(self, index, &relative).map_err(|fault| self.by_name(index, &relative, fault)),
+        }
     }
 
     /// What leads nowhere is taken by its name: one that would lead outside is told so, whatever is there now.
@@ -151,6 +153,10 @@ impl Roots {
             access,
             resolution: self.resolve(requested).map(|place| place.resolved().clone()),
         }
+    }
+
+    pub(super) fn twins(&self) -> &Twins {
+        &self.twins
     }
 
     pub(super) fn get(&self, index: usize) -> Result<&Root, PathFault> {
@@ -192,7 +198,7 @@ impl Roots {
     }
 
     /// Judges where the handle really is.
-    fn place(&self, walked: Walked) -> Result<Place, PathFault> {
+    pub(super) fn place(&self, walked: Walked) -> Result<Place, PathFault> {
         let (resolved, spot) = match walked {
             Walked::There { handle, is_link } => {
                 let file = File::from(handle);

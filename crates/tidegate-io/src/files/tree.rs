@@ -2,22 +2,30 @@
 //! file of it.
 //!
 //! The walk goes from handle to handle by names alone and follows no link, so that it stays in the folder whatever is
-//! renamed meanwhile, and comes to an end. A file is read through [`Roots::resolve`] like any other.
+//! renamed meanwhile, and comes to an end. A file is read by the same rule: through no link, and through the handle that
+//! was judged.
 
 use std::{
     ffi::{OsStr, OsString},
     fs::File,
     io::Read as _,
     os::{fd::OwnedFd, unix::ffi::OsStringExt as _, unix::fs::MetadataExt as _},
+    path::Path,
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, openat, statat},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, openat, statat},
     io::Errno,
 };
 use tidegate_gate::{PathFault, PathKind};
 
-use super::{Roots, place::reopen_folder, resolve::COMPONENTS_MAX, walk};
+use super::{
+    Roots,
+    place::{reopen_file, reopen_folder},
+    resolve::{COMPONENTS_MAX, real_path},
+    twins::{Identity, Twins},
+    walk::{self, Walked},
+};
 
 /// What an entry of a tree is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +34,8 @@ pub enum NodeKind {
     File,
     /// A symbolic link; [`Roots::leads`] says where to.
     Link,
+    /// Another name of a file that the [`Twins`](super::Twins) guard.
+    Twin,
     /// A pipe, socket or device.
     Special,
     /// A folder that cannot be opened or listed, or lies too deep.
@@ -79,6 +89,12 @@ pub enum ReadFault {
     /// It is no regular file.
     #[error("it is not a regular file")]
     NotAFile,
+    /// It is reached through a link, and stands elsewhere under its own name.
+    #[error("a link leads to it")]
+    Link,
+    /// It is another name of a guarded file, or one of the server's own.
+    #[error("it is another name (a hard link) of one of the server's own files, or of a file of credentials")]
+    Twin,
     /// It is larger than may be read.
     #[error("it has {bytes} bytes, more than the {bytes_max} that are read")]
     TooLarge {
@@ -115,13 +131,15 @@ impl Roots {
     /// about each path and whether it is a folder; what it refuses is left out, folders with all that is in them.
     /// What is not there is empty. Blocks.
     pub fn tree(&self, below: &str, nodes_max: usize, enters: &dyn Fn(&str, bool) -> bool) -> Tree {
+        let Ok(root) = self.get(0) else {
+            return Tree::default();
+        };
         let mut growing = Growing {
             tree: Tree::default(),
             nodes_max,
             enters,
-        };
-        let Ok(root) = self.get(0) else {
-            return growing.tree;
+            real: &root.real,
+            twins: self.twins(),
         };
         let (parent, name) = below
             .trim_matches('/')
@@ -141,25 +159,43 @@ impl Roots {
         match self.resolve(path) {
             Ok(place) if place.resolved().kind == PathKind::Missing => Leads::Nowhere,
             Ok(_) => Leads::Inside,
-            Err(PathFault::Missing) => Leads::Nowhere,
-            Err(PathFault::Outside | PathFault::Malformed(_) | PathFault::Unreadable(_)) => Leads::Outside,
+            // One that leads to itself is not to be read either.
+            Err(PathFault::Missing | PathFault::Unreadable(_)) => Leads::Nowhere,
+            Err(PathFault::Outside | PathFault::Malformed(_)) => Leads::Outside,
         }
     }
 
-    /// A file's bytes, all of one moment: a file that changed meanwhile is a fault. Blocks.
+    /// The bytes of the file of this very name in the first root, all of one moment: a file that changed meanwhile is a
+    /// fault, and so is a link on the way, which may have come since the tree was looked at. What is opened is what was
+    /// judged. Blocks.
     pub fn read_whole(&self, path: &str, bytes_max: u64) -> Result<Whole, ReadFault> {
-        let place = self.resolve(path).map_err(|fault| match fault {
-            PathFault::Missing => ReadFault::Gone,
-            PathFault::Outside => ReadFault::Outside,
-            PathFault::Malformed(problem) => ReadFault::Name(problem),
-            PathFault::Unreadable(problem) => ReadFault::Io(problem),
-        })?;
-        match place.resolved().kind {
-            PathKind::File => {}
-            PathKind::Missing => return Err(ReadFault::Gone),
-            PathKind::Folder | PathKind::Special => return Err(ReadFault::NotAFile),
+        let handle = match self.reach(path).map_err(fault_of_path)? {
+            Walked::There {
+                handle,
+                is_link: false,
+            } => handle,
+            Walked::There { is_link: true, .. } => return Err(ReadFault::Link),
+            Walked::Nothing { .. } => return Err(ReadFault::Gone),
+        };
+        let stat = fstat(&handle).map_err(fault_of)?;
+        if stat.st_nlink == 0 {
+            return Err(ReadFault::Gone);
         }
-        let mut file = place.open().map_err(fault_of)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(ReadFault::NotAFile);
+        }
+        let real = real_path(&handle).map_err(fault_of_path)?;
+        let root = self.get(0).and_then(|root| real_path(&root.handle));
+        if root.map_err(fault_of_path)?.join(path) != real {
+            return Err(ReadFault::Link);
+        }
+        let identity = Identity::of_stat(&stat);
+        if self.twins().forbids(identity)
+            || (stat.st_nlink > 1 && self.twins().other_name(&real, identity).is_some())
+        {
+            return Err(ReadFault::Twin);
+        }
+        let mut file = reopen_file(&handle, self.twins()).map_err(fault_of)?;
         let (size, modified_ns) = state_of(&file)?;
         if size > bytes_max {
             return Err(ReadFault::TooLarge {
@@ -168,12 +204,21 @@ impl Roots {
             });
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).map_or(0, |size| size + 1));
-        let read = (&mut file).take(size.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|problem| fault_of(Errno::from_io_error(&problem).unwrap_or(Errno::IO)))?;
+        let outcome = (&mut file).take(size.saturating_add(1)).read_to_end(&mut bytes);
+        outcome.map_err(|problem| fault_of(Errno::from_io_error(&problem).unwrap_or(Errno::IO)))?;
         if bytes.len() as u64 != size || state_of(&file)? != (size, modified_ns) {
             return Err(ReadFault::Changing);
         }
         Ok(Whole { bytes, modified_ns })
+    }
+}
+
+fn fault_of_path(fault: PathFault) -> ReadFault {
+    match fault {
+        PathFault::Missing => ReadFault::Gone,
+        PathFault::Outside => ReadFault::Outside,
+        PathFault::Malformed(problem) => ReadFault::Name(problem),
+        PathFault::Unreadable(problem) => ReadFault::Io(problem),
     }
 }
 
@@ -205,6 +250,9 @@ struct Growing<'e> {
     tree: Tree,
     nodes_max: usize,
     enters: &'e dyn Fn(&str, bool) -> bool,
+    /// The real path of the root.
+    real: &'e Path,
+    twins: &'e Twins,
 }
 
 impl Growing<'_> {
@@ -254,6 +302,7 @@ impl Growing<'_> {
                 }
                 return;
             }
+            FileType::RegularFile if self.is_twin(&path, &stat) => NodeKind::Twin,
             FileType::RegularFile => NodeKind::File,
             FileType::Symlink => NodeKind::Link,
             FileType::Fifo
@@ -263,6 +312,14 @@ impl Growing<'_> {
             | FileType::Unknown => NodeKind::Special,
         };
         self.add(path, kind, Some(&stat));
+    }
+
+    fn is_twin(&self, path: &str, stat: &Stat) -> bool {
+        stat.st_nlink > 1
+            && self
+                .twins
+                .other_name(&self.real.join(path), Identity::of_stat(stat))
+                .is_some()
     }
 
     fn add(&mut self, path: String, kind: NodeKind, stat: Option<&Stat>) {
@@ -302,10 +359,7 @@ fn names_in(folder: &OwnedFd) -> Result<Vec<OsString>, Errno> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        os::unix::fs::{PermissionsExt as _, symlink},
-        path::Path,
-    };
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 
@@ -344,6 +398,7 @@ mod tests {
         symlink("a.md", bank.join("in"))?;
         symlink("gone.md", bank.join("dangling"))?;
         symlink("..", bank.join("deep/up"))?;
+        symlink("round", bank.join("round"))?;
         rustix::fs::mkfifoat(rustix::fs::CWD, bank.join("pipe"), Mode::RUSR)?;
         crate::files::write_private(&bank.join(OsString::from_vec(b"no\xfftext".to_vec())), b"x")?;
         let roots = Roots::open(std::slice::from_ref(&bank))?;
@@ -359,6 +414,7 @@ mod tests {
                 node("no\u{fffd}text", NodeKind::Nameless),
                 node("out", NodeKind::Link),
                 node("pipe", NodeKind::Special),
+                node("round", NodeKind::Link),
             ]
         );
         assert_eq!(all(&roots, "deep/down"), [node("deep/down/b.md", NodeKind::File)]);
@@ -369,17 +425,23 @@ mod tests {
         for nothing in ["out/secret.md", "gone", "a.md/x", "../outside"] {
             assert_eq!(all(&roots, nothing), [], "{nothing}");
         }
-        let leads = ["in", "out", "dangling", "deep/up"].map(|link| roots.leads(link));
+        let leads = ["in", "out", "dangling", "deep/up", "round"].map(|link| roots.leads(link));
         assert_eq!(
             leads,
-            [Leads::Inside, Leads::Outside, Leads::Nowhere, Leads::Inside]
+            [
+                Leads::Inside,
+                Leads::Outside,
+                Leads::Nowhere,
+                Leads::Inside,
+                Leads::Nowhere
+            ]
         );
         let cut = roots.tree("", 3, &|_, _| true);
         assert_eq!((cut.nodes.len(), cut.cut), (3, true));
 
         assert_eq!(roots.read_whole("a.md", 100)?.bytes, b"bank/a.md");
-        assert_eq!(roots.read_whole("in", 100)?.bytes, b"bank/a.md");
         let faults = [
+            ("in", ReadFault::Link),
             ("out/secret.md", ReadFault::Outside),
             ("dangling", ReadFault::Gone),
             ("pipe", ReadFault::NotAFile),

@@ -41,8 +41,6 @@ pub(super) struct Job {
     pub(super) is_urgent: bool,
     /// Whether it is read even if its bytes are known.
     pub(super) is_forced: bool,
-    /// How often it was tried before.
-    pub(super) attempt: u8,
 }
 
 /// What became of it.
@@ -61,7 +59,7 @@ pub(super) enum Outcome {
     Gone,
     /// It changed meanwhile and is to be tried again.
     Changing,
-    /// The store failed; it is tried again at the next scan.
+    /// The store failed; it is listed where that can be written, and tried again at the next scan.
     Store(StoreError),
 }
 
@@ -95,7 +93,31 @@ impl Shared {
     pub(super) async fn index(&self, roots: Roots, job: &Job, moves: &Moves) -> Outcome {
         match self.try_index(roots, job, moves).await {
             Ok(outcome) => outcome,
-            Err(error) => Outcome::Store(error),
+            Err(error) => {
+                self.list_unsaved(job, &error).await;
+                Outcome::Store(error)
+            }
+        }
+    }
+
+    /// Lists a file that the store did not take, or it would merely be missing. An earlier self of it that can be
+    /// searched stays as it is. The recipe is no file's, so that the next scan reads it again.
+    async fn list_unsaved(&self, job: &Job, error: &StoreError) {
+        let Ok(known) = self.store.files_at(&job.node.path).await else {
+            return;
+        };
+        let known = known.into_iter().find(|known| known.path == job.node.path);
+        if known.as_ref().is_some_and(|known| !known.failed) {
+            return;
+        }
+        let failure = Failure {
+            code: "not_stored".to_owned(),
+            reason: error.to_string(),
+            hint: "mend what the reason names; the file is read again at the next scan".to_owned(),
+        };
+        let recipe = scan::refusal(&failure);
+        if let Err(error) = self.fail(&job.node, known.as_ref(), failure, recipe).await {
+            tracing::debug!(document = %job.node.path, %error, "a document that was not stored is not listed either");
         }
     }
 
@@ -133,7 +155,7 @@ impl Shared {
             }
             moves.offer(from);
         }
-        self.read(job, file, whole.bytes).await
+        self.read(file, whole.bytes).await
     }
 
     fn known_file(&self, job: &Job, whole: &Whole, sha256: [u8; 32]) -> KnownFile {
@@ -143,8 +165,11 @@ impl Shared {
             path: job.node.path.clone(),
             mark: FileMark {
                 bytes: whole.bytes.len() as u64,
-                // A mark that is no file's: the next scan compares the bytes.
-                modified_ns: if settled { whole.modified_ns } else { i64::MIN },
+                modified_ns: if settled {
+                    whole.modified_ns
+                } else {
+                    scan::NO_MARK_NS
+                },
                 sha256,
             },
             recipe: self.recipe.clone(),
@@ -197,7 +222,13 @@ impl Shared {
     pub(super) async fn unreadable(&self, job: &Job, fault: &ReadFault) -> Result<Outcome, StoreError> {
         let (code, hint) = match fault {
             ReadFault::Gone => return Ok(Outcome::Gone),
-            ReadFault::Changing => return Ok(Outcome::Changing),
+            // A link that came after the folder was looked at: the next look judges it as one.
+            ReadFault::Changing | ReadFault::Link => return Ok(Outcome::Changing),
+            ReadFault::Twin => {
+                let (failure, node) = (scan::twin(), &job.node);
+                let recipe = scan::refusal(&failure);
+                return self.fail(node, job.known.as_ref(), failure, recipe).await;
+            }
             ReadFault::Outside => ("link_outside", "copy what it leads to into the knowledge bank"),
             ReadFault::NotAFile => ("not_a_file", "take it out of the knowledge bank"),
             ReadFault::TooLarge { .. } => ("too_large", "split it, or raise `kb.file_bytes_max`"),
@@ -215,6 +246,8 @@ impl Shared {
             ReadFault::TooLarge { .. } => self.too_large(),
             ReadFault::Gone
             | ReadFault::Changing
+            | ReadFault::Link
+            | ReadFault::Twin
             | ReadFault::Outside
             | ReadFault::NotAFile
             | ReadFault::Denied
@@ -248,7 +281,7 @@ impl Shared {
         Ok(Outcome::Failed)
     }
 
-    async fn read(&self, job: &Job, mut file: KnownFile, bytes: Vec<u8>) -> Result<Outcome, StoreError> {
+    async fn read(&self, mut file: KnownFile, bytes: Vec<u8>) -> Result<Outcome, StoreError> {
         let parsed = match self.parser.parse(&file.path, bytes).await {
             Ok(parsed) => parsed,
             Err(problem) => {
@@ -279,7 +312,7 @@ impl Shared {
         }
         let chunks = self.embedded(chunks).await?;
         let count = chunks.len();
-        tracing::debug!(document = %file.path, chunks = count, attempt = job.attempt, "a document is indexed");
+        tracing::debug!(document = %file.path, chunks = count, "a document is indexed");
         let at = self.clock.now();
         self.put(NewDocument {
             file,

@@ -14,7 +14,7 @@ pub struct Progress {
     pub pending: u64,
     /// Files that were read since the queue was last empty.
     pub done: u64,
-    /// Of these, files that cannot be read.
+    /// Of these, files that cannot be read or that the store did not take.
     pub failed: u64,
     /// Chunks that were put in since the queue was last empty.
     pub chunks: u64,
@@ -33,6 +33,9 @@ impl Progress {
     }
 }
 
+/// What the store did not take or say.
+pub(super) const STORE: &str = "store";
+
 /// What is wrong just now, a sentence for each matter.
 #[derive(Debug, Default)]
 pub(super) struct Problems(Mutex<BTreeMap<&'static str, String>>);
@@ -50,6 +53,11 @@ impl Problems {
             }
             None => drop(problems.remove(matter)),
         }
+    }
+
+    pub(super) fn of(&self, matter: &'static str) -> Option<String> {
+        let problems = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        problems.get(matter).cloned()
     }
 
     pub(super) fn all(&self) -> Vec<String> {

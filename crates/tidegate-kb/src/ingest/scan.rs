@@ -3,8 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tidegate_core::port::{Failure, KnownFile};
-use tidegate_io::files::{Leads, Node, NodeKind, Roots};
+use tidegate_io::files::{Leads, Node, NodeKind, ReadFault, Roots};
 use unicode_normalization::UnicodeNormalization as _;
+
+/// The time of change of a file that was read in the moment it was changed: no file's, so that the next scan compares
+/// the bytes.
+pub(super) const NO_MARK_NS: i64 = i64::MIN;
 
 /// What is to be done.
 #[derive(Debug, Default, PartialEq)]
@@ -74,6 +78,12 @@ fn is_same(node: &Node, known: &KnownFile) -> bool {
     (node.bytes, node.modified_ns) == (known.mark.bytes, known.mark.modified_ns)
 }
 
+/// Whether a file that is looked at again only to be sure was read, or refused, as it is.
+pub(super) fn is_done(node: &Node, known: &KnownFile) -> bool {
+    let is_unmarked = !known.failed && known.mark.modified_ns == NO_MARK_NS && node.bytes == known.mark.bytes;
+    is_unmarked || (known.failed && is_same(node, known))
+}
+
 /// Names that people, or other file systems, take for the same are equal after this.
 pub(super) fn fold(path: &str) -> String {
     if path.is_ascii() {
@@ -99,6 +109,15 @@ fn collision(first: &str) -> Failure {
     )
 }
 
+/// A second name of a file that nobody may read here. It is never opened.
+pub(super) fn twin() -> Failure {
+    failure(
+        "hard_link",
+        ReadFault::Twin.to_string(),
+        "take the link out of the knowledge bank; where its text is for everybody, put a copy of it in its place",
+    )
+}
+
 fn refuse(node: &Node, leads: &dyn Fn(&str) -> Leads) -> Option<Failure> {
     match node.kind {
         NodeKind::File => None,
@@ -114,6 +133,7 @@ fn refuse(node: &Node, leads: &dyn Fn(&str) -> Leads) -> Option<Failure> {
                 "remove it, or put back what it led to",
             ),
         }),
+        NodeKind::Twin => Some(twin()),
         NodeKind::Special => Some(failure(
             "not_a_file",
             "it is a pipe, socket or device",

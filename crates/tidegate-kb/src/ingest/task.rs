@@ -8,7 +8,7 @@ use std::{
 };
 
 use notify::RecommendedWatcher;
-use tidegate_core::{error::StoreError, port::KnownFile};
+use tidegate_core::port::KnownFile;
 use tidegate_io::files::{Node, Roots, Tree};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -16,13 +16,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Shared,
     file::{Job, Moves, Outcome},
+    progress::STORE,
     scan::{self, Difference},
     signals::Taken,
     watch,
 };
-
-/// Known files that are read from the store at once.
-const PAGE: usize = 5_000;
 
 /// How often a file that changes while it is read is tried again before the next scan.
 const ATTEMPTS_MAX: u8 = 3;
@@ -59,6 +57,8 @@ struct Loop {
     busy: BTreeMap<String, bool>,
     /// Of these, those that somebody may wait for.
     busy_urgent: usize,
+    /// How often a file that changes while it is read was tried, since it last did not.
+    attempts: HashMap<String, u8>,
     moves: Arc<Moves>,
     roots: Option<Roots>,
     watcher: Option<RecommendedWatcher>,
@@ -82,6 +82,7 @@ impl Loop {
             running: JoinSet::new(),
             busy: BTreeMap::new(),
             busy_urgent: 0,
+            attempts: HashMap::new(),
             moves: Arc::default(),
             roots: None,
             watcher: None,
@@ -163,6 +164,7 @@ impl Loop {
     fn end(&mut self, job: Job, outcome: Outcome) {
         let again = self.busy.remove(&job.node.path).unwrap_or(false);
         self.busy_urgent = self.busy_urgent.saturating_sub(usize::from(job.is_urgent));
+        let attempts = self.attempts.remove(&job.node.path).unwrap_or(0);
         let (mut failed, mut chunks) = (0, 0);
         match outcome {
             Outcome::Indexed { chunks: count } => chunks = count as u64,
@@ -173,13 +175,18 @@ impl Loop {
                     self.moves.offer(known);
                 }
             }
-            Outcome::Changing if job.attempt < ATTEMPTS_MAX => {
+            Outcome::Changing if attempts < ATTEMPTS_MAX => {
+                self.attempts.insert(job.node.path.clone(), attempts + 1);
                 self.shared.signals.saw(job.node.path.clone());
             }
             Outcome::Changing => {
                 tracing::info!(document = %job.node.path, "a document keeps changing and waits for the next scan");
             }
-            Outcome::Store(error) => self.shared.problems.set("store", Some(error.to_string())),
+            Outcome::Store(error) => {
+                failed = 1;
+                let problem = format!("`{}` is not in the index as it is now: {error}", job.node.path);
+                self.shared.problems.set(STORE, Some(problem));
+            }
         }
         if again {
             self.shared.signals.saw(job.node.path);
@@ -192,6 +199,7 @@ impl Loop {
     }
 
     async fn heed(&mut self, taken: Taken) {
+        self.roots = self.roots.take().map(|roots| self.shared.guarded(roots));
         if taken.watcher_lost {
             self.watcher = None;
         }
@@ -216,7 +224,7 @@ impl Loop {
         }
         let known = match self.shared.store.files_at(path).await {
             Ok(known) => known,
-            Err(error) => return self.shared.problems.set("store", Some(error.to_string())),
+            Err(error) => return self.shared.problems.set(STORE, Some(error.to_string())),
         };
         let Some((tree, roots)) = self.tree(path.to_owned()).await else {
             return;
@@ -282,15 +290,9 @@ impl Loop {
     }
 
     async fn try_rescan(&mut self) -> Result<(), String> {
-        let folder = self.shared.options.folder.clone();
-        let opening = tokio::task::spawn_blocking(move || Roots::open(&[folder]));
-        // Opened anew each time: the folder may have been replaced by another one.
-        let roots = opening.await.map_err(|error| error.to_string())?.map_err(|_| {
-            let folder = self.shared.options.folder.display();
-            format!("the knowledge bank `{folder}` cannot be opened; the index stays as it is")
-        })?;
+        let roots = self.shared.open().await?;
         self.watch(&roots);
-        self.roots = Some(roots);
+        self.roots = Some(self.shared.guarded(roots));
         let known = self.shared.all_known().await.map_err(|error| error.to_string())?;
         let Some((tree, roots)) = self.tree(String::new()).await else {
             return Ok(());
@@ -310,7 +312,7 @@ impl Loop {
         let files_max = self.shared.options.files_max;
         let cut = tree.cut.then(|| format!("the knowledge bank holds more than {files_max} files (`kb.files_max`); the rest is not indexed"));
         self.shared.problems.set("scan", cut);
-        self.shared.problems.set("store", None);
+        self.shared.problems.set(STORE, None);
         if let Some(difference) = self.difference(tree.nodes, known, roots).await {
             tracing::debug!(
                 look = difference.look.len(),
@@ -346,31 +348,17 @@ impl Loop {
     }
 
     async fn tree(&self, below: String) -> Option<(Tree, Roots)> {
-        let (shared, roots) = (Arc::clone(&self.shared), self.roots.clone()?);
-        let walking = tokio::task::spawn_blocking(move || {
-            let tree = roots.tree(&below, shared.options.files_max, &|path, _| {
-                shared.may_enter(path)
-            });
-            (tree, roots)
-        });
-        walking.await.ok()
+        self.shared.tree(self.roots.clone()?, below).await
     }
 
     async fn difference(&self, nodes: Vec<Node>, known: Vec<KnownFile>, roots: Roots) -> Option<Difference> {
-        let shared = Arc::clone(&self.shared);
-        let serves = match self.shared.serves().await {
-            Ok(serves) => serves,
+        match self.shared.serves().await {
+            Ok(serves) => self.shared.difference(nodes, known, roots, serves).await,
             Err(error) => {
-                self.shared.problems.set("store", Some(error.to_string()));
-                return None;
+                self.shared.problems.set(STORE, Some(error.to_string()));
+                None
             }
-        };
-        let comparing = tokio::task::spawn_blocking(move || {
-            scan::difference(nodes, known, &scan::leads(&roots), &|known| {
-                shared.is_current(known, serves)
-            })
-        });
-        comparing.await.ok()
+        }
     }
 
     async fn plan(&mut self, difference: Difference, is_urgent: bool, is_forced: bool) {
@@ -378,7 +366,7 @@ impl Loop {
             self.drop_job(&node.path);
             let recipe = scan::refusal(&failure);
             if let Err(error) = self.shared.fail(&node, None, failure, recipe).await {
-                self.shared.problems.set("store", Some(error.to_string()));
+                self.shared.problems.set(STORE, Some(error.to_string()));
             }
         }
         let mut new_sizes: HashMap<u64, usize> = HashMap::new();
@@ -391,7 +379,6 @@ impl Loop {
                 known,
                 is_urgent,
                 is_forced,
-                attempt: 0,
             });
         }
         // A file of the same size may be one that was moved; it may also be planned already.
@@ -456,24 +443,7 @@ impl Loop {
         let count = paths.len();
         match self.shared.store.remove(paths).await {
             Ok(_) => tracing::info!(documents = count, "documents that are gone left the index"),
-            Err(error) => self.shared.problems.set("store", Some(error.to_string())),
-        }
-    }
-}
-
-impl Shared {
-    async fn all_known(&self) -> Result<Vec<KnownFile>, StoreError> {
-        let mut all: Vec<KnownFile> = Vec::new();
-        loop {
-            let page = self
-                .store
-                .files(all.last().map(|file| file.path.as_str()), PAGE)
-                .await?;
-            let is_last = page.len() < PAGE;
-            all.extend(page);
-            if is_last {
-                return Ok(all);
-            }
+            Err(error) => self.shared.problems.set(STORE, Some(error.to_string())),
         }
     }
 }

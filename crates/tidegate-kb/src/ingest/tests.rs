@@ -1,4 +1,5 @@
 mod names;
+mod unsaved;
 mod world;
 
 use std::{os::unix::fs::symlink, sync::atomic::Ordering};
@@ -432,7 +433,6 @@ async fn a_file_may_vanish_or_be_locked_before_it_is_read() {
         known: known.clone(),
         is_urgent: false,
         is_forced: false,
-        attempt: 0,
     };
     let roots = Roots::open(&[world.path("")]).unwrap();
     let outcome = shared.index(roots, &job, &Moves::default()).await;

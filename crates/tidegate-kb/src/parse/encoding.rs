@@ -1,4 +1,4 @@
-//! From bytes to text: byte order marks, UTF-8, UTF-16, and the guess that browsers make for everything else.
+//! From bytes to text: byte order marks, UTF-8, UTF-16, UTF-32, and the guess that browsers make for everything else.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
@@ -21,6 +21,9 @@ pub(super) struct Decoded {
 /// Decodes a text. `declared` is what the document says about itself; a byte order mark and valid UTF-8 count more.
 /// UTF-8 comes out byte for byte, its mark too.
 pub(super) fn decode(bytes: &[u8], declared: Option<&'static Encoding>) -> Result<Decoded, Problem> {
+    if let Some(decoded) = utf32(bytes) {
+        return decoded;
+    }
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         if encoding == UTF_8 {
             return whole(UTF_8, bytes);
@@ -47,7 +50,35 @@ pub(super) fn decode(bytes: &[u8], declared: Option<&'static Encoding>) -> Resul
 
 fn whole(encoding: &'static Encoding, bytes: &[u8]) -> Result<Decoded, Problem> {
     let (text, is_broken) = encoding.decode_without_bom_handling(bytes);
-    let text = text.into_owned();
+    checked(text.into_owned(), encoding.name(), is_broken)
+}
+
+/// How the bytes of a letter become its number.
+type Number = fn([u8; 4]) -> u32;
+
+/// UTF-32 behind its byte order mark (Unicode 16, table 23-5). The mark of the one with the low byte first begins as
+/// that of UTF-16, where a NUL would follow, which no text has.
+fn utf32(bytes: &[u8]) -> Option<Result<Decoded, Problem>> {
+    let (body, number): (&[u8], Number) = match bytes {
+        [0xff, 0xfe, 0, 0, body @ ..] => (body, u32::from_le_bytes),
+        [0, 0, 0xfe, 0xff, body @ ..] => (body, u32::from_be_bytes),
+        _ => return None,
+    };
+    let (units, rest) = body.as_chunks::<4>();
+    let mut is_broken = !rest.is_empty();
+    let text: String = units
+        .iter()
+        .map(|unit| {
+            char::from_u32(number(*unit)).unwrap_or_else(|| {
+                is_broken = true;
+                char::REPLACEMENT_CHARACTER
+            })
+        })
+        .collect();
+    Some(checked(text, "UTF-32", is_broken))
+}
+
+fn checked(text: String, name: &str, is_broken: bool) -> Result<Decoded, Problem> {
     let sample = text
         .get(..text.floor_char_boundary(SAMPLE_BYTES))
         .unwrap_or(&text);
@@ -55,8 +86,7 @@ fn whole(encoding: &'static Encoding, bytes: &[u8]) -> Result<Decoded, Problem> 
     if controls > sample.chars().count() / CONTROLS_SHARE && controls > 1 {
         return Err(Problem::Binary);
     }
-    let warning =
-        is_broken.then(|| format!("some bytes are not valid {}; they were replaced", encoding.name()));
+    let warning = is_broken.then(|| format!("some bytes are not valid {name}; they were replaced"));
     Ok(Decoded { text, warning })
 }
 
@@ -113,6 +143,15 @@ mod tests {
         };
         let mut marked = vec![0xff, 0xfe];
         marked.extend(utf16(&japanese, false));
+        let utf32 = |text: &str, bytes: fn(u32) -> [u8; 4]| -> Vec<u8> {
+            let marked = std::iter::once('\u{feff}').chain(text.chars());
+            marked.flat_map(|letter| bytes(u32::from(letter))).collect()
+        };
+        let mut broken = utf32("a word", u32::to_le_bytes);
+        broken.extend([0, 0xd8, 0, 0, 1]);
+        let decoded = decode(&broken, None).expect("a text");
+        assert_eq!(decoded.text, "a word\u{fffd}");
+        assert!(decoded.warning.is_some_and(|warning| warning.contains("UTF-32")));
         for (bytes, expected) in [
             (german.clone().into_bytes(), &german),
             (WINDOWS_1252.encode(&german).0.into_owned(), &german),
@@ -121,6 +160,8 @@ mod tests {
             (utf16(&german, true), &german),
             (utf16(&german, false), &german),
             (marked, &japanese),
+            (utf32(&german, u32::to_le_bytes), &german),
+            (utf32(&japanese, u32::to_be_bytes), &japanese),
         ] {
             let decoded = decode(&bytes, None).expect("a text");
             assert_eq!((&decoded.text, &decoded.warning), (expected, &None));
@@ -135,6 +176,7 @@ mod tests {
             b"# Title\n\0\0\0binary".to_vec(),
             (0..=255).cycle().take(4096).collect(),
             vec![0; 64],
+            [b"\0\0\xfe\xff".to_vec(), vec![0; 64]].concat(),
             vec![0xff; 512],
         ] {
             let outcome = decode(&bytes, None);

@@ -12,6 +12,8 @@ pub enum Reason {
     Value(ValueFault),
     /// The quote is empty or longer than allowed.
     QuoteLength,
+    /// What was given by hand is not plain text on one line.
+    Markup,
     /// The quote stands nowhere in the newest turn.
     NotSaid,
     /// It does, but only in a part that does not count as the person's own words.
@@ -77,6 +79,7 @@ impl Reason {
             Self::UnknownKind => "unknown_kind",
             Self::Value(_) => "value",
             Self::QuoteLength => "quote_length",
+            Self::Markup => "markup_in_words",
             Self::NotSaid => "not_said",
             Self::Cut(cut) => cut.code(),
             Self::Overlap(_) => "overlap",
@@ -126,6 +129,7 @@ impl Reason {
             }
             Self::UnknownKind => "There is no such kind in the table of kinds.",
             Self::QuoteLength => "The quote is empty or too long.",
+            Self::Markup => "It must be plain text on one line, without control characters, links or markup.",
             Self::NotSaid => "The quote does not stand in the newest message of the person.",
             Self::TooMuchInView => {
                 "There was more other text in view than can be compared, so nothing is kept."

@@ -11,8 +11,9 @@ use tidegate_core::{
     id::{ApprovalId, CallId, KeyId, RunId},
     message::Message,
     port::{
-        ApprovalStore as _, Capture, CaptureQueue as _, HeldTurn, HeldTurnStore as _, Ledger as _,
-        MemoryStore as _, RunStore as _,
+        ApprovalStore as _, Capture, CaptureQueue as _, HeldTurn, HeldTurnStore as _, KeyRemoval,
+        KeyStore as _, LastAdmin, Ledger as _, MemoryStore as _, RunStore as _, Seen, Sight, Switch,
+        SwitchOwner,
     },
     run::Stage,
 };
@@ -263,7 +264,10 @@ async fn fill(store: &Store, name: &str, text: &str) {
         day: jiff::civil::date(2027, 1, 15),
         at: at(0),
         said: text.to_owned(),
-        in_sight: vec![text.to_owned()],
+        in_sight: vec![Seen {
+            sight: Sight::Tool,
+            text: text.to_owned(),
+        }],
     };
     store.enqueue(&person, &capture).await.unwrap();
     let many = (0..300).map(|turn| said(turn, "note", &format!("{text}{turn}")));
@@ -444,3 +448,5 @@ async fn a_reader_delays_the_files_and_not_the_erasure() {
     assert_eq!(files_with(&path, ANN), [""; 0]);
     opened.close().await;
 }
+
+mod key;

@@ -1,17 +1,16 @@
 //! Every other write: removing, renaming, marking, vectors on their own, and tidying up.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
-use sqlx::SqliteConnection;
+use sqlx::{Row as _, SqliteConnection};
 use tidegate_core::{
     error::StoreError,
     knowledge::CitationId,
     port::{ChunkChanges, ChunkKey, KnownFile},
 };
 
-use super::{
-    put::with_vectors,
-    write::{self, CHUNKS_MAX},
-};
+use super::{vectors, write};
 use crate::{error::failed, row, store::Store, writer::Command};
 
 /// Documents that one transaction removes.
@@ -19,6 +18,10 @@ const DOCUMENTS_MAX: usize = 64;
 
 /// Vectors that one transaction keeps.
 const VECTORS_MAX: usize = 128;
+
+/// Chunks that nobody sees that one transaction removes. Taking a word that stands in thousands of chunks out of the
+/// index takes far longer than putting it in.
+const SWEPT_MAX: i64 = 8;
 
 /// Vectors of a retired model that one transaction removes.
 const RETIRED_MAX: i64 = 256;
@@ -280,6 +283,36 @@ impl Command for PutVectors {
     }
 }
 
+/// The keys with their vectors, as they stand in this transaction.
+async fn with_vectors(
+    connection: &mut SqliteConnection,
+    model: &str,
+    keys: Vec<ChunkKey>,
+) -> Result<Vec<(ChunkKey, Option<Vec<f32>>)>, StoreError> {
+    let rows = sqlx::query(
+        "SELECT wanted.value AS key, vectors.vector AS vector FROM json_each($1) AS wanted \
+         JOIN kb_models AS models ON models.name = $2 AND models.retired = 0 \
+         JOIN kb_vectors AS vectors ON vectors.id = (models.id << 40) | wanted.value \
+         WHERE vectors.vector IS NOT NULL",
+    )
+    .bind(row::json(&keys))
+    .bind(model.to_owned())
+    .fetch_all(connection)
+    .await
+    .map_err(failed("reading vectors"))?;
+    let mut known: HashMap<ChunkKey, Vec<f32>> = rows
+        .iter()
+        .map(|row| {
+            Ok((
+                row.try_get("key")?,
+                vectors::numbers(row.try_get("vector")?).collect(),
+            ))
+        })
+        .collect::<Result<_, sqlx::Error>>()
+        .map_err(failed("reading vectors"))?;
+    Ok(keys.into_iter().map(|key| (key, known.remove(&key))).collect())
+}
+
 struct Serve {
     model: String,
 }
@@ -320,7 +353,7 @@ impl Command for Sweep {
             "SELECT key FROM kb_chunks WHERE document IS NULL AND expires_at <= $1 LIMIT $2",
         )
         .bind(self.now)
-        .bind(row::count(CHUNKS_MAX as u64))
+        .bind(SWEPT_MAX)
         .fetch_all(&mut *connection)
         .await
         .map_err(failed("looking for chunks to tidy up"))?;

@@ -28,6 +28,12 @@ use crate::{error::failed, row, store::Store, writer::Command};
 /// document takes.
 const AHEAD_MICROS: i64 = 3_600_000_000;
 
+/// Vectors that are read at once.
+const READ_MAX: usize = 1_024;
+
+/// Equal chunks that are asked for a vector: a document may hold the same passage thousands of times.
+const EQUALS_MAX: i64 = 64;
+
 const UPSERT: &str = "INSERT INTO kb_documents (path, bytes, modified_ns, sha256, recipe, title, format, authority, \
      indexed_at, chunks, failure_code, failure_reason, failure_hint, generation) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 1) \
@@ -60,17 +66,40 @@ impl Store {
             staged.extend(ordinals.iter().copied().zip(keys));
         }
         let now = self.now();
-        let changes = self
-            .writer()
-            .run(Show {
-                document,
-                model,
-                staged,
-                now,
-            })
-            .await?;
+        let show = Show {
+            document,
+            model: Arc::clone(&model),
+            staged,
+            now,
+        };
+        let Shown {
+            added,
+            removed,
+            version,
+        } = self.writer().run(show).await?;
+        let added = self.answered(&model, added).await?;
         self.sweep().await?;
-        Ok(changes)
+        Ok(ChunkChanges {
+            added,
+            removed,
+            version,
+        })
+    }
+
+    /// The keys with their vectors. Those of a large document take a while to read, which is no reason to keep others
+    /// from writing; what changes meanwhile is a change of its own.
+    async fn answered(
+        &self,
+        model: &Arc<str>,
+        keys: Vec<ChunkKey>,
+    ) -> Result<Vec<(ChunkKey, Option<Vec<f32>>)>, StoreError> {
+        let mut answered = Vec::with_capacity(keys.len());
+        for part in keys.chunks(READ_MAX) {
+            let (model, part) = (Arc::clone(model), part.to_vec());
+            let vectors = self.read("reading vectors", move |db| vectors::of_each(db, &model, &part));
+            answered.extend(vectors.await?);
+        }
+        Ok(answered)
     }
 
     pub(super) fn now(&self) -> i64 {
@@ -130,6 +159,7 @@ impl Command for Stage {
         let keys = write::insert_chunks(connection, home, &self.document.title, &wanted).await?;
         let answers = answers(wanted.iter().map(|(_, chunk)| *chunk).zip(keys.iter().copied()));
         write::insert_vectors(connection, &self.model, &answers, false).await?;
+        copy_vectors(connection, &keys).await?;
         Ok(keys)
     }
 }
@@ -147,6 +177,13 @@ struct Show {
     model: Arc<str>,
     staged: HashMap<usize, ChunkKey>,
     now: i64,
+}
+
+/// What became of the chunks that are to be known.
+struct Shown {
+    added: Vec<ChunkKey>,
+    removed: Vec<ChunkKey>,
+    version: u64,
 }
 
 /// A chunk of the earlier self.
@@ -176,9 +213,9 @@ struct Plan<'d> {
 
 #[async_trait]
 impl Command for Show {
-    type Output = ChunkChanges;
+    type Output = Shown;
 
-    async fn apply(&self, connection: &mut SqliteConnection) -> Result<ChunkChanges, StoreError> {
+    async fn apply(&self, connection: &mut SqliteConnection) -> Result<Shown, StoreError> {
         let version = write::new_version(connection).await?;
         let id = self.upsert(connection).await?;
         let plan = self.plan(earlier(connection, id).await?);
@@ -188,24 +225,24 @@ impl Command for Show {
         let title = &self.document.title;
         let fresh = write::insert_chunks(connection, Home::Document(id), title, &plan.fresh).await?;
 
-        let new: Vec<(&NewChunk, ChunkKey)> = plan
-            .adopted
+        // Those that were added ahead have what there is for them.
+        let new = plan
+            .fresh
             .iter()
-            .copied()
-            .chain(plan.fresh.iter().map(|(_, chunk)| *chunk).zip(fresh))
-            .collect();
-        let answers = answers(plan.kept.iter().chain(&new).copied());
+            .map(|(_, chunk)| *chunk)
+            .zip(fresh.iter().copied());
+        let answers = answers(plan.kept.iter().copied().chain(new));
         let answered = write::insert_vectors(connection, &self.model, &answers, false).await?;
-        let mut added: Vec<ChunkKey> = new.iter().map(|(_, key)| *key).collect();
-        copy_vectors(connection, &added).await?;
+        copy_vectors(connection, &fresh).await?;
+        let mut added: Vec<ChunkKey> = plan.adopted.iter().map(|(_, key)| *key).chain(fresh).collect();
         // Only now: the chunks that go may have had vectors for those that come.
         write::take_out(connection, &plan.gone, self.now).await?;
 
         let kept: HashSet<ChunkKey> = plan.kept.iter().map(|(_, key)| *key).collect();
         added.extend(answered.into_iter().filter(|key| kept.contains(key)));
         write::note(connection, version, &[added.as_slice(), &plan.gone].concat()).await?;
-        Ok(ChunkChanges {
-            added: with_vectors(connection, &self.model, added).await?,
+        Ok(Shown {
+            added,
             removed: plan.gone,
             version: row::uncount(version),
         })
@@ -377,51 +414,29 @@ async fn rehead(
     write::index_words(connection, &keys).await
 }
 
-/// Gives new chunks the vectors that equal ones have, of every model.
+/// Gives new chunks the vectors that equal ones have, of every model. A hash is looked up once however many of the
+/// chunks have it, and among so many equal ones only; where none of those has a vector, it is made later.
 async fn copy_vectors(connection: &mut SqliteConnection, keys: &[ChunkKey]) -> Result<(), StoreError> {
     if keys.is_empty() {
         return Ok(());
     }
     sqlx::query(
-        "INSERT OR IGNORE INTO kb_vectors (id, vector) SELECT (models.id << 40) | new.key, vectors.vector \
-         FROM json_each($1) AS wanted JOIN kb_chunks AS new ON new.key = wanted.value \
-         JOIN kb_chunks AS equal ON equal.sha256 = new.sha256 AND equal.key <> new.key \
-         JOIN kb_models AS models ON models.retired = 0 \
-         JOIN kb_vectors AS vectors ON vectors.id = (models.id << 40) | equal.key",
+        "WITH new AS MATERIALIZED (SELECT chunks.key, chunks.sha256 FROM json_each($1) AS wanted \
+         JOIN kb_chunks AS chunks ON chunks.key = wanted.value), \
+         known AS MATERIALIZED (SELECT models.id AS model, hashes.sha256 AS sha256, \
+         (SELECT vectors.id FROM (SELECT key FROM kb_chunks WHERE sha256 = hashes.sha256 LIMIT $2) AS equal \
+         CROSS JOIN kb_vectors AS vectors ON vectors.id = (models.id << 40) | equal.key LIMIT 1) AS id \
+         FROM (SELECT DISTINCT sha256 FROM new) AS hashes JOIN kb_models AS models ON models.retired = 0 AND models.answers > 0) \
+         INSERT OR IGNORE INTO kb_vectors (id, vector) SELECT (known.model << 40) | new.key, vectors.vector \
+         FROM known JOIN kb_vectors AS vectors ON vectors.id = known.id JOIN new ON new.sha256 = known.sha256",
     )
     .bind(row::json(&keys))
+    .bind(EQUALS_MAX)
     .execute(connection)
     .await
     .map(drop)
     .map_err(failed("copying vectors of equal chunks"))
 }
 
-/// The keys with their vectors, as they stand in this transaction.
-pub(super) async fn with_vectors(
-    connection: &mut SqliteConnection,
-    model: &str,
-    keys: Vec<ChunkKey>,
-) -> Result<Vec<(ChunkKey, Option<Vec<f32>>)>, StoreError> {
-    let rows = sqlx::query(
-        "SELECT wanted.value AS key, vectors.vector AS vector FROM json_each($1) AS wanted \
-         JOIN kb_models AS models ON models.name = $2 AND models.retired = 0 \
-         JOIN kb_vectors AS vectors ON vectors.id = (models.id << 40) | wanted.value \
-         WHERE vectors.vector IS NOT NULL",
-    )
-    .bind(row::json(&keys))
-    .bind(model.to_owned())
-    .fetch_all(connection)
-    .await
-    .map_err(failed("reading vectors"))?;
-    let mut known: HashMap<ChunkKey, Vec<f32>> = rows
-        .iter()
-        .map(|row| {
-            Ok((
-                row.try_get("key")?,
-                vectors::numbers(row.try_get("vector")?).collect(),
-            ))
-        })
-        .collect::<Result<_, sqlx::Error>>()
-        .map_err(failed("reading vectors"))?;
-    Ok(keys.into_iter().map(|key| (key, known.remove(&key))).collect())
-}
+#[cfg(test)]
+mod tests;

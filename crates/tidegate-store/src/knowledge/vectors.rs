@@ -1,5 +1,7 @@
 //! Vectors as rows: where they lie, and how they become numbers.
 
+use std::collections::{HashMap, hash_map::Entry};
+
 use rusqlite::{Connection, OptionalExtension as _, params, types::ValueRef};
 use tidegate_core::port::{ChunkChanges, ChunkKey, VectorPage};
 
@@ -91,6 +93,26 @@ pub(super) fn of_keys(
     Ok(page)
 }
 
+/// Each of these keys with its vector, if it has one.
+pub(super) fn of_each(
+    connection: &Connection,
+    model: &str,
+    keys: &[ChunkKey],
+) -> Result<Vec<(ChunkKey, Known)>, rusqlite::Error> {
+    let Some(model) = model_id(connection, model)? else {
+        return Ok(keys.iter().map(|key| (*key, None)).collect());
+    };
+    keys.iter()
+        .map(|key| {
+            let vector = match answer(connection, slot(model, *key))? {
+                Answer::Unasked | Answer::Nothing => None,
+                Answer::Vector(vector) => Some(vector),
+            };
+            Ok((*key, vector))
+        })
+        .collect()
+}
+
 /// What a model says of a chunk.
 enum Answer {
     /// Nobody has asked it.
@@ -120,7 +142,8 @@ fn answer(connection: &Connection, slot: i64) -> Result<Answer, rusqlite::Error>
 /// What a model says of a chunk that it was asked about.
 type Known = Option<Vec<f32>>;
 
-/// The answers of `model` for chunks with these hashes, wherever they stand.
+/// The answers of `model` for chunks with these hashes, wherever they stand. A hash is looked up once, however often
+/// it is among them.
 pub(super) fn by_hash(
     connection: &Connection,
     model: &str,
@@ -133,15 +156,19 @@ pub(super) fn by_hash(
         "SELECT vectors.id FROM kb_chunks AS chunks JOIN kb_vectors AS vectors ON vectors.id = ?2 + chunks.key \
          WHERE chunks.sha256 = ?1 LIMIT 1",
     )?;
+    let mut slots: HashMap<[u8; 32], Option<i64>> = HashMap::new();
     hashes
         .iter()
         .map(|hash| {
-            let Some(slot) = found
-                .query_row(params![hash, slot(model, 0)], |row| row.get(0))
-                .optional()?
-            else {
-                return Ok(None);
+            let slot = match slots.entry(*hash) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(unknown) => *unknown.insert(
+                    found
+                        .query_row(params![hash, slot(model, 0)], |row| row.get(0))
+                        .optional()?,
+                ),
             };
+            let Some(slot) = slot else { return Ok(None) };
             Ok(match answer(connection, slot)? {
                 Answer::Unasked => None,
                 Answer::Nothing => Some(None),

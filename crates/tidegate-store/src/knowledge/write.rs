@@ -204,15 +204,13 @@ pub(super) async fn take_out(
     keys: &[ChunkKey],
     now: i64,
 ) -> Result<(), StoreError> {
-    let (at_once, later) = keys.split_at(keys.len().min(CHUNKS_MAX));
-    delete_chunks(connection, at_once).await?;
-    if later.is_empty() {
-        return Ok(());
+    if keys.len() <= CHUNKS_MAX {
+        return delete_chunks(connection, keys).await;
     }
     sqlx::query(
         "UPDATE kb_chunks SET document = NULL, expires_at = $2 WHERE key IN (SELECT value FROM json_each($1))",
     )
-    .bind(row::json(&later))
+    .bind(row::json(&keys))
     .bind(now)
     .execute(connection)
     .await

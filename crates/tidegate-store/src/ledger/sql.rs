@@ -169,7 +169,10 @@ impl WriteUsage {
         match done {
             Ok(_) => savepoint.commit().await,
             Err(error) => {
-                savepoint.rollback().await?;
+                // Where SQLite has taken everything back there is no savepoint, and the first error says why.
+                if let Err(error) = savepoint.rollback().await {
+                    tracing::debug!(%error, "a savepoint could not be rolled back");
+                }
                 Err(error)
             }
         }

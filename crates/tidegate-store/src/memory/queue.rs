@@ -79,7 +79,7 @@ const PRUNE: &str = "DELETE FROM memory_captures WHERE is_dead = 1 AND at < $1";
 #[async_trait]
 impl CaptureQueue for Store {
     async fn enqueue(&self, user: &UserId, capture: &Capture) -> Result<Enqueued, StoreError> {
-        let bytes = capture.said.len() + capture.in_sight.iter().map(String::len).sum::<usize>();
+        let bytes = capture.said.len() + capture.in_sight.iter().map(|seen| seen.text.len()).sum::<usize>();
         if bytes > CAPTURE_BYTES_MAX {
             return Ok(Enqueued::TooLarge);
         }
@@ -151,6 +151,16 @@ impl CaptureQueue for Store {
                 .map_err(failed("looking for queued turns"))?;
         // What does not fit a time is due.
         Ok(due.map(|due| Timestamp::from_microsecond(due).unwrap_or(Timestamp::UNIX_EPOCH)))
+    }
+
+    async fn pending_of(&self, user: &UserId) -> Result<u64, StoreError> {
+        let pending: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM memory_captures WHERE user_id = $1 AND is_dead = 0")
+                .bind(user.as_str().to_owned())
+                .fetch_one(self.readers())
+                .await
+                .map_err(failed("counting a person's queued turns"))?;
+        Ok(row::uncount(pending))
     }
 
     async fn capture_counts(&self) -> Result<CaptureCounts, StoreError> {

@@ -9,7 +9,7 @@ mod schedule;
 mod syllabus;
 
 use tidegate_core::tool::{FailureCode, ToolResult};
-use tidegate_gate::Access;
+use tidegate_gate::{Access, Learner};
 use tidegate_io::files::{EntryKind, FileError};
 
 use self::{
@@ -30,6 +30,8 @@ const SYLLABUS_BYTES_MAX: usize = 256 << 10;
 struct Wish {
     subject: String,
     level: Option<String>,
+    /// The level that the person is known to have: it chooses, where the call does not say, and it shuts nothing out.
+    known_level: Option<String>,
     weeks: Option<usize>,
     gaps: Vec<String>,
 }
@@ -41,25 +43,42 @@ struct Library {
     faults: Vec<String>,
 }
 
-/// Runs the tool.
-pub(crate) async fn run(job: Job, values: &Values<'_>) -> ToolResult {
-    let wish = Wish {
-        subject: values.text("subject").unwrap_or_default().trim().to_owned(),
-        level: values
-            .text("level")
-            .map(str::trim)
-            .filter(|level| !level.is_empty())
-            .map(str::to_owned),
-        weeks: values.count("weeks"),
-        // One text with commas in it is how models often write a list.
-        gaps: values
+impl Wish {
+    /// What the call says; where it says nothing, what is known of the person. `None` without a subject.
+    fn of(values: &Values<'_>, learner: &Learner) -> Option<Self> {
+        let given = |name| {
+            let text = values.text(name).map(str::trim);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        let mut gaps: Vec<String> = values
             .texts("knowledge_gaps")
             .iter()
+            // One text with commas in it is how models often write a list.
             .flat_map(|gaps| gaps.split([',', ';']))
             .map(str::trim)
             .filter(|gap| !gap.is_empty())
             .map(str::to_owned)
-            .collect(),
+            .collect();
+        if gaps.is_empty() {
+            gaps.clone_from(&learner.gaps);
+        }
+        Some(Self {
+            subject: given("subject").or_else(|| learner.subject.clone())?,
+            level: given("level"),
+            known_level: learner.level.clone(),
+            weeks: values.count("weeks"),
+            gaps,
+        })
+    }
+}
+
+/// Runs the tool.
+pub(crate) async fn run(job: Job, values: &Values<'_>, learner: &Learner) -> ToolResult {
+    let Some(wish) = Wish::of(values, learner) else {
+        return ToolResult::failed(
+            FailureCode::MissingArgument,
+            "no subject is given, and the user's main subject is not known. Ask the user, and give `subject`.",
+        );
     };
     job.run(move |job, _| match read_library(job) {
         Ok(library) => answer(&library, &wish),
@@ -117,13 +136,16 @@ fn answer(library: &Library, wish: &Wish) -> ToolResult {
     if of_subject.is_empty() {
         return library.nothing(&format!("no syllabus is on `{}`.", wish.subject));
     }
-    let chosen: Vec<&Syllabus> = match &wish.level {
-        None => of_subject.clone(),
-        Some(level) => of_subject
-            .iter()
-            .copied()
-            .filter(|syllabus| fits_level(level, &syllabus.level))
-            .collect(),
+    let of_level = |level: &String| -> Vec<&Syllabus> {
+        let fits = |syllabus: &&Syllabus| fits_level(level, &syllabus.level);
+        of_subject.iter().copied().filter(fits).collect()
+    };
+    let chosen: Vec<&Syllabus> = match (&wish.level, &wish.known_level) {
+        (Some(level), _) => of_level(level),
+        (None, Some(known)) => Some(of_level(known))
+            .filter(|fitting| !fitting.is_empty())
+            .unwrap_or_else(|| of_subject.clone()),
+        (None, None) => of_subject.clone(),
     };
     match (chosen.as_slice(), &wish.level) {
         ([], level) => library.nothing(&format!(

@@ -6,12 +6,21 @@ use jiff::civil::date;
 use tidegate_core::{
     id::{KeyId, RunId, UserId},
     memory::Observation,
-    port::{CAPTURE_BYTES_MAX, Capture, CaptureCounts, ClaimedCapture, Enqueued, Switch, SwitchOwner},
+    port::{
+        CAPTURE_BYTES_MAX, Capture, CaptureCounts, ClaimedCapture, Enqueued, Seen, Sight, Switch, SwitchOwner,
+    },
     run::Stage,
 };
 
 use super::{Everything, all, said};
 use crate::conformance::{at, line, run, user};
+
+fn seen(sight: Sight, text: &str) -> Seen {
+    Seen {
+        sight,
+        text: text.to_owned(),
+    }
+}
 
 /// A turn of a run of ann's that was said at that second.
 pub(crate) fn capture(id: &str, second: i64) -> Capture {
@@ -24,7 +33,10 @@ pub(crate) fn capture(id: &str, second: i64) -> Capture {
         day: date(2027, 1, 15),
         at: at(second),
         said: format!("I teach \"grade\" {second}"),
-        in_sight: vec!["a document".to_owned(), "a\nresult".to_owned()],
+        in_sight: vec![
+            seen(Sight::Retrieved, "a document"),
+            seen(Sight::Earlier, "a\nresult"),
+        ],
     }
 }
 
@@ -81,11 +93,13 @@ pub(crate) async fn turns_are_queued(store: &impl Everything) {
         "another's run"
     );
     let large = Capture {
-        in_sight: vec!["x".repeat(CAPTURE_BYTES_MAX)],
+        in_sight: vec![seen(Sight::Tool, &"x".repeat(CAPTURE_BYTES_MAX))],
         ..capture("r1", 5)
     };
     assert_eq!(store.enqueue(&ann, &large).await.unwrap(), Enqueued::TooLarge);
     assert_eq!(store.next_due().await.unwrap(), Some(at(5)));
+    assert_eq!(store.pending_of(&ann).await.unwrap(), 1);
+    assert_eq!(store.pending_of(&bob).await.unwrap(), 0);
     assert_eq!(store.capture_counts().await.unwrap().oldest_at, Some(at(5)));
 
     // Turned off, nothing is queued, and what was queued is dropped, of that person or key alone.

@@ -63,6 +63,7 @@ fn wish(subject: &str, level: Option<&str>, weeks: Option<usize>, gaps: &[&str])
     Wish {
         subject: subject.to_owned(),
         level: level.map(str::to_owned),
+        known_level: None,
         weeks,
         gaps: gaps.iter().map(ToString::to_string).collect(),
     }
@@ -75,6 +76,23 @@ fn text(wish: &Wish) -> String {
         ("s/broken.md", "# Nothing"),
     ]);
     answer(&library, wish).to_model_text()
+}
+
+#[test]
+fn a_known_level_chooses_and_shuts_nothing_out() {
+    let library = library(&[("s/maths.md", MATHS), ("s/maths-9.md", MATHS_9)]);
+    let plan = |level: Option<&str>, known: Option<&str>| {
+        let wish = Wish {
+            known_level: known.map(str::to_owned),
+            ..wish("maths", level, None, &[])
+        };
+        answer(&library, &wish).to_model_text()
+    };
+    assert!(plan(None, None).contains("several syllabi fit"));
+    assert!(plan(None, Some("9")).contains("Mathematics, Grade 9"));
+    assert!(plan(Some("8"), Some("9")).contains("Mathematics, Grade 8"));
+    assert!(plan(None, Some("4")).contains("several syllabi fit"));
+    assert!(plan(Some("4"), Some("9")).contains("no syllabus"));
 }
 
 #[test]
