@@ -17,7 +17,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("store", &["core"]),
     ("kb", &["core", "io"]),
     ("memory", &["core", "gate"]),
-    ("mcp", &["core", "gate", "io"]),
+    ("mcp", &["core", "io"]),
 ];
 
 /// Third parties with one home each: package, and the crates (or `root`) that may name it.
@@ -34,7 +34,6 @@ const HOMES: &[(&str, &[&str])] = &[
     ("sqlx", &["store"]),
     ("rusqlite", &["store"]),
     ("reqwest", &["io"]),
-    ("rmcp", &["mcp", "root"]),
     ("chromadb", &["kb"]),
     ("rustix", &["io", "store"]),
 ];

@@ -209,14 +209,14 @@ async fn a_model_that_fails_is_asked_again_and_a_turn_is_given_up_in_the_end() {
         ready.to_string().contains("1 turns could not be learned from"),
         "{ready}"
     );
+    script(&daemon, grade_four(), Reply::text("Noted."));
+    Person::new(&daemon, "bob").says("I teach 4th grade.").await;
+    assert_eq!(Person::new(&daemon, "bob").facts().await.len(), 1);
     let (_, report, _) = outcome(&daemon.run(&["doctor"]));
     assert!(
         report.contains("memory") && report.contains("memory revive"),
         "{report}"
     );
-    script(&daemon, grade_four(), Reply::text("Noted."));
-    Person::new(&daemon, "bob").says("I teach 4th grade.").await;
-    assert_eq!(Person::new(&daemon, "bob").facts().await.len(), 1);
     // Put back by hand it is learned from as if it had never failed.
     assert_eq!(outcome(&daemon.run(&["memory", "revive"])).0, Some(0));
     until("learning from the revived turn", async || {
