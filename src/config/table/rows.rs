@@ -112,7 +112,7 @@ pub const SETTINGS: &[Setting] = &[
         "The longest list of what is remembered that the question \"what do you know about me?\" is answered from, in characters."),
     row("memory.extractor", Choice(&["rules", "model", "both"]), "\"rules\"",
         "Who looks for facts in what a person wrote: fixed rules, which cost nothing and send nothing anywhere; the model of `memory.model`; or both. Neither is believed: what they find must stand in the person's own words."),
-    row("memory.model", Text, "\"gpt-4o-mini\"",
+    row("memory.model", Text, "\"tidegate\"",
         "The model that looks for facts, by a name that `GET /v1/models` gives; `tidegate` is the default model. One more call for each turn in which the person speaks of themselves, booked on their key as role `memory`."),
     row("memory.model_timeout_ms", Count, "60000", "How long that model may take for one turn, in milliseconds."),
     row("memory.model_tokens_max", Count, "800", "The longest reply of that model, in tokens."),
