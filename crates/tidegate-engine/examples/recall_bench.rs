@@ -234,39 +234,6 @@ async fn main() -> Outcome {
         times.push(begun.elapsed());
     }
     print("of that the look whether anything has changed", times)?;
-    // TEMP
-    let person = warm.person(&ann).await?;
-    let mut matrix = tidegate_memory::recall::Matrix::new(256);
-    for number in 0..10_000_u32 {
-        let v: Vec<f32> = (0..256_u32).map(|i| ((number.wrapping_mul(2_654_435_761).wrapping_add(i * 97) >> 8) % 1000) as f32 / 500.0 - 1.0).collect();
-        matrix.push(i64::from(number), &v);
-    }
-    let q: Vec<f32> = (0..256).map(|i| ((i * 37 % 100) as f32) / 50.0 - 1.0).collect();
-    let mut times = Vec::new();
-    for _ in 0..ASKED { let b = Instant::now(); std::hint::black_box(matrix.nearest(&q, 50)); times.push(b.elapsed()); }
-    print("nearest", times)?;
-    let kinds = warm.kinds();
-    let mut times = Vec::new();
-    for question in QUESTIONS.iter().cycle().take(ASKED) { let b = Instant::now(); std::hint::black_box(tidegate_memory::briefing::compose(&kinds, &person.facts, &person.ledger, *question, &tidegate_memory::briefing::Options::default())); times.push(b.elapsed()); }
-    print("compose", times)?;
-    for question in QUESTIONS {
-    let terms = tidegate_memory::recall::terms(question);
-    let mut times = Vec::new();
-    for _ in 0..ASKED { let b = Instant::now(); store.match_notes(&ann, &terms, 50).await?; times.push(b.elapsed()); }
-    print(&format!("match {terms:?}"), times)?;
-    }
-    let e = Builtin::load()?;
-    let mut times = Vec::new();
-    for question in QUESTIONS.iter().cycle().take(ASKED) { let b = Instant::now(); tidegate_core::port::Embedder::embed(&e, &[question], tidegate_core::embedding::Purpose::Query).await?; times.push(b.elapsed()); }
-    print("embed", times)?;
-    let keys: Vec<i64> = store.notes(&ann, 0, 8).await?.iter().map(|n| n.key).collect();
-    let mut times = Vec::new();
-    for _ in 0..ASKED { let b = Instant::now(); store.notes_of(&ann, &keys).await?; times.push(b.elapsed()); }
-    print("notes_of", times)?;
-    let mut times = Vec::new();
-    for _ in 0..ASKED { let b = Instant::now(); store.switches(&ann).await?; times.push(b.elapsed()); }
-    print("switches", times)?;
-    // TEMP END
     for number in 1..=PEOPLE {
         let said: Outcome<Vec<Observation>> = (0..FACTS_EACH).map(|fact| observation(number, fact)).collect();
         let user = user(number)?;
