@@ -55,7 +55,8 @@ pub use options::Options;
 pub use readiness::{ReadinessItem, ReadinessSource};
 
 use crate::http::routes::{
-    admin_keys, approvals, capabilities, chat_completions, docs, fallback, health, knowledge, memory, models, runs,
+    admin_keys, approvals, capabilities, chat_completions, docs, fallback, health, knowledge, memory, models,
+    runs,
 };
 
 /// Everything the front end is plugged into.

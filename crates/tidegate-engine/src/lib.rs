@@ -42,8 +42,8 @@ mod turn;
 pub mod viewer;
 pub mod waves;
 
-pub use memory::Memory;
 pub use event::{Finished, Outcome, RunError, RunEvent};
+pub use memory::Memory;
 pub use options::Options;
 pub use request::{Lease, RunRequest};
 pub use run::{Engine, Parts, SECRECY_REFUSAL};
