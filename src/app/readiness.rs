@@ -16,7 +16,10 @@ use tidegate_core::{
 use tidegate_engine::{Engine, Memory};
 use tidegate_store::Store;
 
-use crate::http::{ReadinessItem, ReadinessSource};
+use crate::{
+    config,
+    http::{ReadinessItem, ReadinessSource},
+};
 
 /// How long the index may take to say how it does: whoever probes gives up soon.
 const STATUS_WAIT: Duration = Duration::from_secs(2);
@@ -121,17 +124,21 @@ async fn memory(memory: Option<&Memory>, now: Timestamp) -> String {
         .is_some_and(|oldest| now.duration_since(oldest) > LATE_AFTER);
     if counts.dead > 0 {
         format!(
-            "{} turns could not be learned from and were given up; `tidegate doctor` says what to do",
-            counts.dead
+            "learning was given up for {}; `tidegate doctor` says what to do",
+            turns(counts.dead)
         )
     } else if is_late {
         format!(
-            "{} turns wait to be learned from, some for more than an hour; the log says why",
-            counts.waiting + counts.leased
+            "learning is late: {} wait, some for more than an hour; the log says why",
+            turns(counts.waiting + counts.leased)
         )
     } else {
         String::new()
     }
+}
+
+fn turns(count: u64) -> String {
+    config::count(usize::try_from(count).unwrap_or(usize::MAX), "turn")
 }
 
 /// What is wrong with the documents just now, without the names and addresses that `kb status` gives.

@@ -220,6 +220,20 @@ async fn main() -> Outcome {
     let warm = memory(&store, 8)?;
     print("recall, 10,000 facts, first time", ask(&warm, &ann, 1).await?)?;
     print("recall, 10,000 facts, at hand", ask(&warm, &ann, ASKED).await?)?;
+    let mut times = Vec::new();
+    for question in QUESTIONS.iter().cycle().take(ASKED) {
+        let begun = Instant::now();
+        warm.search(&ann, question, 8).await?;
+        times.push(begun.elapsed());
+    }
+    print("of that the search", times)?;
+    let mut times = Vec::new();
+    for _ in 0..ASKED {
+        let begun = Instant::now();
+        warm.person(&ann).await?;
+        times.push(begun.elapsed());
+    }
+    print("of that the look whether anything has changed", times)?;
     for number in 1..=PEOPLE {
         let said: Outcome<Vec<Observation>> = (0..FACTS_EACH).map(|fact| observation(number, fact)).collect();
         let user = user(number)?;

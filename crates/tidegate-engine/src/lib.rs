@@ -13,6 +13,7 @@
 mod allowance;
 mod approval;
 mod budget;
+pub mod call;
 pub mod capabilities;
 mod emitter;
 pub mod event;
@@ -42,8 +43,9 @@ mod turn;
 pub mod viewer;
 pub mod waves;
 
-pub use memory::Memory;
+pub use call::{CallEnd, CallRequest};
 pub use event::{Finished, Outcome, RunError, RunEvent};
+pub use memory::Memory;
 pub use options::Options;
 pub use request::{Lease, RunRequest};
 pub use run::{Engine, Parts, SECRECY_REFUSAL};

@@ -6,18 +6,20 @@
 //! the store holds. That it authorises nothing is not left to its words: the gate never sees it.
 
 mod about;
+mod index;
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-};
+use std::borrow::Cow;
 
 use tidegate_core::{
     id::FactId,
     memory::{Fact, FactState},
 };
 
-pub use self::about::{about_me, is_about_memory};
+use self::index::{Stems, hash};
+pub use self::{
+    about::{about_me, is_about_memory},
+    index::Index,
+};
 use crate::{
     evidence::Ledger,
     kinds::{Kind, Kinds, PLACEHOLDER, Sensitivity, VALUE_CHARS_MAX, is_instruction_shaped, is_markup},
@@ -31,6 +33,9 @@ pub const HEADING: &str = "Notes about the person who is writing, from what they
 
 /// What stands before each note.
 const SEPARATOR: &str = "\n- ";
+
+/// How many notes are put in order first, for each that may be told: some are too long, or must not be told.
+const FIRST_FACTOR: usize = 4;
 
 /// How much is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +92,8 @@ struct Note<'f> {
     fact: &'f Fact,
     other: Option<&'f Fact>,
     relevance: usize,
+    /// Where it stands among the facts, whose order is the same for the same evidence.
+    order: usize,
 }
 
 /// The briefing for a request; `None` where there is nothing to tell. `ledger` holds the observations from which `facts`
@@ -98,39 +105,40 @@ pub fn compose<'q>(
     question: impl Into<Question<'q>>,
     options: &Options,
 ) -> Option<Briefing> {
-    let mut notes = notes(kinds, facts, &Relevance::of(kinds, &question.into()));
-    // What matters most first, so that what there is no room for matters least.
-    // The sort is stable: what weighs the same stays in the order of the facts, which is the same for the same evidence.
-    notes.sort_by_key(|note| {
-        let is_believed = note.fact.state != FactState::Candidate;
-        std::cmp::Reverse((
-            is_believed,
-            note.kind.is_single,
-            note.relevance,
-            note.fact.last_at,
-        ))
-    });
-    let (mut used, mut candidates) = (HEADING.chars().count(), 0);
-    let mut told: Vec<(Note<'_>, String)> = Vec::new();
-    let mut left_out = 0;
-    for note in notes {
-        let is_candidate = note.fact.state == FactState::Candidate;
-        if told.len() == options.notes_max || (is_candidate && candidates == options.candidates_max) {
-            left_out += 1;
-            continue;
-        }
-        let Some(line) = note.line(ledger) else {
-            continue;
-        };
-        let length = line.chars().count() + SEPARATOR.len();
-        if used + length > options.chars_max {
-            left_out += 1;
-            continue;
-        }
-        used += length;
-        candidates += usize::from(is_candidate);
-        told.push((note, line));
+    compose_indexed(kinds, facts, &Index::of(kinds, facts), ledger, question, options)
+}
+
+/// The same with an index of these facts by this table, which is kept beside them.
+pub fn compose_indexed<'q>(
+    kinds: &Kinds,
+    facts: &[Fact],
+    index: &Index,
+    ledger: &Ledger,
+    question: impl Into<Question<'q>>,
+    options: &Options,
+) -> Option<Briefing> {
+    let relevance = Relevance::of(kinds, facts, index, &question.into());
+    let mut notes = notes(kinds, facts, index, &relevance);
+    // What matters most first, so that what there is no room for matters least. Only the first are put in order, and the
+    // others where these did not fill the room: there may be ten thousand.
+    let first = notes.len().min(options.notes_max.saturating_mul(FIRST_FACTOR));
+    if 0 < first && first < notes.len() {
+        notes.select_nth_unstable_by_key(first - 1, Note::weight);
     }
+    let (first, others) = notes.split_at_mut(first);
+    let mut telling = Telling {
+        ledger,
+        options,
+        used: HEADING.chars().count(),
+        candidates: 0,
+        told: Vec::new(),
+        left_out: 0,
+    };
+    telling.take(first);
+    telling.take(others);
+    let Telling {
+        mut told, left_out, ..
+    } = telling;
     if told.is_empty() {
         return None;
     }
@@ -146,45 +154,99 @@ pub fn compose<'q>(
     })
 }
 
-/// What a request could be told. Ten thousand facts are looked at for every request: nothing here allocates for each.
-fn notes<'f>(kinds: &'f Kinds, facts: &'f [Fact], relevance: &Relevance<'_>) -> Vec<Note<'f>> {
-    let mut rivals: HashMap<&str, &Fact> = HashMap::new();
+/// A briefing that is being put together.
+struct Telling<'t> {
+    ledger: &'t Ledger,
+    options: &'t Options,
+    used: usize,
+    candidates: usize,
+    told: Vec<(Note<'t>, String)>,
+    left_out: usize,
+}
+
+impl<'t> Telling<'t> {
+    /// Takes notes, what matters most first, as long as there is room.
+    fn take(&mut self, notes: &mut [Note<'t>]) {
+        if self.told.len() == self.options.notes_max {
+            self.left_out += notes.len();
+            return;
+        }
+        notes.sort_unstable_by_key(Note::weight);
+        for note in notes.iter() {
+            let is_candidate = note.fact.state == FactState::Candidate;
+            if self.told.len() == self.options.notes_max
+                || (is_candidate && self.candidates == self.options.candidates_max)
+            {
+                self.left_out += 1;
+                continue;
+            }
+            let Some(line) = note.line(self.ledger) else {
+                continue;
+            };
+            let length = line.chars().count() + SEPARATOR.len();
+            if self.used + length > self.options.chars_max {
+                self.left_out += 1;
+                continue;
+            }
+            self.used += length;
+            self.candidates += usize::from(is_candidate);
+            self.told.push((*note, line));
+        }
+    }
+}
+
+/// What a request could be told. Ten thousand facts are looked at for every request: nothing here allocates for each, or
+/// follows a pointer out of it.
+fn notes<'f>(kinds: &'f Kinds, facts: &'f [Fact], index: &Index, relevance: &Relevance) -> Vec<Note<'f>> {
+    let table: Vec<&Kind> = kinds.iter().collect();
     let mut notes = Vec::new();
-    for of_kind in facts.chunk_by(|left, right| left.kind == right.kind) {
-        let name = of_kind.first().map_or("", |fact| fact.kind.as_str());
-        let (Some(kind), Some(place)) = (kinds.get(name), kinds.position(name)) else {
+    for (at, fact) in facts.iter().enumerate() {
+        let Some((place, kind)) = index
+            .place(at)
+            .and_then(|place| Some((place, *table.get(place)?)))
+        else {
             continue;
         };
-        if kind.is_single {
-            rivals.extend(of_kind.iter().map(|fact| (fact.id.as_str(), fact)));
+        let relevance = relevance.of_fact(place, at, index);
+        let is_open = match fact.state {
+            FactState::Stable => true,
+            FactState::Contested => kind.sensitivity != Sensitivity::Sensitive,
+            FactState::Candidate => relevance > 0,
+            FactState::Superseded | FactState::Expired | FactState::Retracted => false,
+        };
+        if !is_open {
+            continue;
         }
-        for fact in of_kind {
-            let other = fact
-                .other
-                .as_ref()
-                .and_then(|other| rivals.get(other.as_str()).copied());
-            let relevance = relevance.of_fact(place, fact);
-            let is_told = match fact.state {
-                FactState::Stable => true,
-                FactState::Contested => kind.sensitivity != Sensitivity::Sensitive,
-                FactState::Candidate => relevance > 0 && may_be_told(kind, other),
-                FactState::Superseded | FactState::Expired | FactState::Retracted => false,
-            };
-            if is_told {
-                notes.push(Note {
-                    kind,
-                    place,
-                    fact,
-                    other,
-                    relevance,
-                });
-            }
+        let other = fact.other.as_ref().filter(|_| kind.is_single);
+        let other = other.and_then(|id| facts.get(index.position(facts, id)?));
+        if fact.state == FactState::Candidate && !may_be_told(kind, other) {
+            continue;
         }
+        notes.push(Note {
+            kind,
+            place,
+            fact,
+            other,
+            relevance,
+            order: at,
+        });
     }
     notes
 }
 
 impl Note<'_> {
+    /// What matters more weighs less. No two weigh the same.
+    fn weight(&self) -> impl Ord + use<> {
+        let is_believed = self.fact.state != FactState::Candidate;
+        let matters = (
+            is_believed,
+            self.kind.is_single,
+            self.relevance,
+            self.fact.last_at,
+        );
+        (std::cmp::Reverse(matters), self.order)
+    }
+
     /// How it is told; `None` where it must not be.
     fn line(&self, ledger: &Ledger) -> Option<String> {
         let value = quoted(self.kind, self.fact, ledger)?;
@@ -264,40 +326,40 @@ fn quoted(kind: &Kind, fact: &Fact, ledger: &Ledger) -> Option<String> {
 }
 
 /// What a question is about.
-struct Relevance<'q> {
-    stems: HashSet<String>,
+struct Relevance {
+    /// Its words.
+    stems: Stems,
     /// Kinds whose heading shares a word with the question, by their place in the table.
     kinds: Vec<bool>,
-    recalled: HashSet<&'q str>,
+    /// What a search brought up, by its place among the facts, in order.
+    recalled: Vec<usize>,
 }
 
-impl<'q> Relevance<'q> {
-    fn of(kinds: &Kinds, question: &Question<'q>) -> Self {
+impl Relevance {
+    fn of(kinds: &Kinds, facts: &[Fact], index: &Index, question: &Question<'_>) -> Self {
         let terms = recall::terms(question.text);
-        let stems: HashSet<String> = terms.iter().map(|term| stem(term).into_owned()).collect();
-        let is_named = |kind: &Kind| words(&kind.label).any(|word| stems.contains(stem(word).as_ref()));
+        let stems = Stems::of(terms.iter().map(|term| stem(term)));
+        let is_named = |kind: &Kind| words(&kind.label).any(|word| stems.hold(hash(&stem(word))));
+        let recalled = question.recalled.iter();
+        let mut recalled: Vec<usize> = recalled.filter_map(|id| index.position(facts, id)).collect();
+        recalled.sort_unstable();
         Self {
             kinds: kinds.iter().map(is_named).collect(),
             stems,
-            recalled: question.recalled.iter().map(FactId::as_str).collect(),
+            recalled,
         }
     }
 
     /// How many words a fact shares with the question, or more than any of them where the search brought it up.
-    fn of_fact(&self, place: usize, fact: &Fact) -> usize {
+    fn of_fact(&self, place: usize, fact: usize, index: &Index) -> usize {
         let is_named = self.kinds.get(place).is_some_and(|is_named| *is_named);
-        let found = if self.recalled.is_empty() || !self.recalled.contains(fact.id.as_str()) {
-            0
-        } else {
+        let found = if self.recalled.binary_search(&fact).is_ok() {
             recall::TERMS_MAX
-        };
-        let shared = if self.stems.is_empty() {
-            0
         } else {
-            words(&fact.value)
-                .filter(|word| self.stems.contains(stem(word).as_ref()))
-                .count()
+            0
         };
+        let stems = index.stems(fact).iter();
+        let shared = stems.filter(|stem| self.stems.hold(**stem)).count();
         found + shared + usize::from(is_named)
     }
 }

@@ -3,6 +3,7 @@
 //! Pure: the store says which notes hold the words ([`terms`]), vectors say which are near ([`Matrix::nearest`]), and
 //! [`rank`] joins both by reciprocal ranks. Everything is over one person's notes; nothing here can see another's.
 
+mod matrix;
 mod stop;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use tidegate_core::{
     port::RowKey,
 };
 
+pub use self::matrix::Matrix;
 use crate::kinds::{Kind, Sensitivity, folded};
 
 /// How many words of a question are looked for; what comes later in a long text is left out.
@@ -162,83 +164,6 @@ fn reciprocal(k: u32, rank: usize) -> f32 {
     )]
     let (k, rank) = (k as f32, rank as f32);
     (k + 1.0) / (k + rank)
-}
-
-/// One person's vectors of one model, side by side in memory.
-#[derive(Debug, Clone, Default)]
-pub struct Matrix {
-    dimensions: usize,
-    keys: Vec<RowKey>,
-    values: Vec<f32>,
-}
-
-impl Matrix {
-    /// An empty one for vectors of so many numbers.
-    pub fn new(dimensions: usize) -> Self {
-        Self {
-            dimensions,
-            ..Self::default()
-        }
-    }
-
-    /// Adds a vector, scaled to length 1. False where it has another number of dimensions or no direction, and was left
-    /// out.
-    pub fn push(&mut self, key: RowKey, vector: &[f32]) -> bool {
-        let Some(scale) = scale_of(vector).filter(|_| vector.len() == self.dimensions) else {
-            return false;
-        };
-        self.keys.push(key);
-        self.values.extend(vector.iter().map(|value| value * scale));
-        true
-    }
-
-    /// How many vectors there are.
-    pub fn len(&self) -> usize {
-        self.keys.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
-    /// The notes that are nearest to `question` by cosine, best first, at most `depth`, and only those above zero.
-    pub fn nearest(&self, question: &[f32], depth: usize) -> Vec<(RowKey, f32)> {
-        let Some(scale) = scale_of(question).filter(|_| question.len() == self.dimensions) else {
-            return Vec::new();
-        };
-        let question: Vec<f32> = question.iter().map(|value| value * scale).collect();
-        let cosines = self
-            .values
-            .chunks_exact(self.dimensions)
-            .map(|vector| dot(vector, &question));
-        best(self.keys.iter().copied().zip(cosines).collect(), depth)
-    }
-}
-
-/// What makes the length of a vector 1; `None` where it has no direction.
-fn scale_of(vector: &[f32]) -> Option<f32> {
-    let length = dot(vector, vector).sqrt();
-    (length.is_finite() && length > f32::MIN_POSITIVE).then(|| length.recip())
-}
-
-/// The inner product, in lanes, so that the compiler can use wide registers.
-fn dot(left: &[f32], right: &[f32]) -> f32 {
-    const LANES: usize = 16;
-    let (left_rows, left_rest) = left.as_chunks::<LANES>();
-    let (right_rows, right_rest) = right.as_chunks::<LANES>();
-    let mut sums = [0.0_f32; LANES];
-    for (left, right) in left_rows.iter().zip(right_rows) {
-        for ((sum, left), right) in sums.iter_mut().zip(left).zip(right) {
-            *sum += left * right;
-        }
-    }
-    let rest: f32 = left_rest
-        .iter()
-        .zip(right_rest)
-        .map(|(left, right)| left * right)
-        .sum();
-    sums.iter().sum::<f32>() + rest
 }
 
 /// The words under which a fact is found; `None` for one that is not to be recalled: what no longer holds, and what is

@@ -147,9 +147,9 @@ async fn turn(store: &Store, user: &UserId, number: u32) -> Outcome<Capture> {
         at: Timestamp::UNIX_EPOCH,
         said: "I teach 4th grade at a small school, and we are doing fractions this week.".to_owned(),
         in_sight: vec![Seen {
-                sight: Sight::Retrieved,
-                text: "x".repeat(IN_SIGHT_BYTES),
-            }],
+            sight: Sight::Retrieved,
+            text: "x".repeat(IN_SIGHT_BYTES),
+        }],
     })
 }
 

@@ -278,7 +278,11 @@ async fn keep(
         .await;
         if store.direct().is_lost() {
             let opening = store.direct().open(store.options());
-            warn("the journal is written through the queue alone, which takes longer", opening).await;
+            warn(
+                "the journal is written through the queue alone, which takes longer",
+                opening,
+            )
+            .await;
         }
         warn(
             "what a deleted key has left is not erased yet and will be tried again",
@@ -368,9 +372,7 @@ async fn commit(link: &mut Link, batch: &mut Vec<Box<dyn Job>>, pulse: &mut Puls
         // Or nothing could begin: there is no culprit among them, and each would wait as long again.
         Ok(()) | Err(_) => {
             let end = end.map_err(|failure| failure.error);
-            batch
-                .drain(..)
-                .for_each(|job| answer(job, end.clone(), pulse));
+            batch.drain(..).for_each(|job| answer(job, end.clone(), pulse));
         }
     }
     if begun.elapsed() > SLOW {

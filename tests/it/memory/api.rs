@@ -117,7 +117,12 @@ pub(super) fn of_user(user: &str) -> String {
 
 /// Every byte as a percent escape.
 pub(super) fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    use std::fmt::Write as _;
+
+    text.bytes().fold(String::new(), |mut all, byte| {
+        write!(all, "%{byte:02X}").unwrap();
+        all
+    })
 }
 
 /// A JSON text as it is.

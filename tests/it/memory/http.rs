@@ -92,13 +92,10 @@ async fn one_of_several_is_put_right_and_the_others_stay() {
     );
 }
 
-#[tokio::test]
-async fn what_may_not_be_kept_is_refused_and_the_field_is_named() {
-    let daemon = Daemon::start().await;
-    let api = Api::of(&daemon, json!(["chat"])).await;
+/// Facts that may not be kept, with the code and the field of the answer.
+fn unkept() -> Vec<(Value, &'static str, &'static str)> {
     let long = "x".repeat(400);
-    let facts = "/v1/memory/facts";
-    for (body, code, param) in [
+    vec![
         (json!({}), "missing_required_parameter", "kind"),
         (json!({"kind": "name"}), "missing_required_parameter", "value"),
         (
@@ -159,12 +156,25 @@ async fn what_may_not_be_kept_is_refused_and_the_field_is_named() {
             "unknown_parameter",
             "user",
         ),
-    ] {
+    ]
+}
+
+#[tokio::test]
+async fn what_may_not_be_kept_is_refused_and_the_field_is_named() {
+    let daemon = Daemon::start().await;
+    let api = Api::of(&daemon, json!(["chat"])).await;
+    let facts = "/v1/memory/facts";
+    for (body, code, param) in unkept() {
         let error = api.refused("POST", facts, body.clone(), (400, code)).await;
         assert_eq!(error["param"], param, "{body}: {error}");
     }
     assert!(api.values("").await.is_empty());
+}
 
+#[tokio::test]
+async fn a_change_and_a_question_that_cannot_be_read_are_refused_and_the_field_is_named() {
+    let daemon = Daemon::start().await;
+    let api = Api::of(&daemon, json!(["chat"])).await;
     let fact = api.tell("", "name", "Ann").await;
     let path = format!("/v1/memory/facts/{}", text(&fact["id"]));
     for (body, code, param) in [

@@ -171,6 +171,15 @@ async fn decisions(daemon: &Daemon, key: &str, name: &str) -> Vec<Value> {
             .with("user", json!(name));
         let answer = chat.send().await;
         assert_eq!(answer.status, 200, "{number}: {}", answer.text);
+        // A refusal is written a little after the answer.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while lines(daemon).len() <= before + number {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "{number}: no line of the audit"
+            );
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
     }
     let all = lines(daemon);
     let of_tries = all[before..].iter().map(|line| {
@@ -186,7 +195,10 @@ async fn decisions(daemon: &Daemon, key: &str, name: &str) -> Vec<Value> {
 
 fn lines(daemon: &Daemon) -> Vec<Value> {
     let text = std::fs::read_to_string(daemon.path("logs/audit.jsonl")).unwrap_or_default();
-    text.lines()
+    // The last line may be half written.
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole
+        .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }

@@ -96,8 +96,8 @@ async fn after_an_erasure_the_words_are_in_no_file() {
     }
     assert_eq!(gone["out_of_files"], true, "{gone}");
     // The trail and the log of tools say which tools were asked to do what, and are no memory: see MEMORY.md.
-    assert_eq!(holding(&daemon, &["data"], MADE), [PathBuf::new(); 0]);
-    assert_eq!(holding(&daemon, &["data", "logs"], SAID), [PathBuf::new(); 0]);
+    assert_eq!(holding(&daemon, &["data"], MADE), Vec::<PathBuf>::new());
+    assert_eq!(holding(&daemon, &["data", "logs"], SAID), Vec::<PathBuf>::new());
     let again = api.ok("DELETE", "/v1/memory?user=ann", Value::Null).await;
     assert_eq!((&again["observations"], &again["runs"]), (&json!(0), &json!(0)));
     let (_, waiting) = daemon.get("/v1/approvals?status=pending").await;
@@ -148,7 +148,7 @@ async fn a_forgotten_fact_is_in_no_file_and_is_not_recalled() {
     // What is left are the journals of the questions above, which an erasure takes.
     api.ok("DELETE", "/v1/memory?user=ann", Value::Null).await;
     api.ok("DELETE", "/v1/memory?user=bob", Value::Null).await;
-    assert_eq!(holding(&daemon, &["data", "logs"], SAID), [PathBuf::new(); 0]);
+    assert_eq!(holding(&daemon, &["data", "logs"], SAID), Vec::<PathBuf>::new());
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn a_deleted_key_takes_its_people_along() {
             let path = format!("/v1/admin/keys/{}", key.key_id());
             admin.ok("DELETE", &path, Value::Null).await;
         }
-        assert_eq!(holding(&daemon, &["data", "logs"], &word), [PathBuf::new(); 0]);
+        assert_eq!(holding(&daemon, &["data", "logs"], &word), Vec::<PathBuf>::new());
         key.refused("GET", "/v1/memory", Value::Null, (401, "invalid_api_key"))
             .await;
     }

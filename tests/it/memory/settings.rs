@@ -81,6 +81,14 @@ async fn uncertain_notes_are_as_many_as_is_set_and_found_by_as_much_of_a_search(
         let ann = Person::new(&daemon, "ann");
         ann.says("I find multiplication hard.").await;
         assert_eq!(ann.facts().await.len(), 1);
+        // Vectors come in the background where they take long.
+        let api = Api::new(&daemon);
+        let deadline = Instant::now() + Duration::from_mins(1);
+        let path = "/v1/memory/search?user=ann&q=multiplying%20numbers";
+        while api.ok("GET", path, Value::Null).await["data"] == json!([]) {
+            assert!(Instant::now() < deadline, "the note never got its vector");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         ann.says("multiplying numbers").await;
         assert_eq!(
             prompt(&daemon).contains("“multiplication”"),

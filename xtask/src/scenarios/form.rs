@@ -273,7 +273,7 @@ mod tests {
             (r#"{"id": "a", "steps": [{"op": "teleport"}]}"#, "teleport"),
             (
                 r#"{"id": "a", "steps": [{"op": "chat", "at": "soon", "messages": []}]}"#,
-                "soon",
+                "year",
             ),
             (r#"{"id": "a"}"#, "steps"),
             (

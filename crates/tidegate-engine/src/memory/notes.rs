@@ -49,7 +49,11 @@ impl Memory {
         }
         let limit = Duration::from_millis(self.parts().options.recall_timeout_ms);
         match tokio::time::timeout(limit, self.embed(user)).await {
-            Ok(Ok(())) => {}
+            // The new state is worked out now, and not in the person's next request.
+            Ok(Ok(())) => {
+                let person = self.person(user).await?;
+                person.matrix(self, user).await?;
+            }
             Ok(Err(error)) => {
                 tracing::debug!(%error, "notes get their vectors later");
                 self.agenda().embed_later();

@@ -8,11 +8,11 @@ use std::{
 use jiff::civil::Date;
 use tidegate_core::{
     error::StoreError,
-    id::UserId,
+    id::{FactId, UserId},
     memory::Fact,
     port::{MemoryVersion, RowKey},
 };
-use tidegate_memory::{derive::derive, evidence::Ledger, kinds::Kinds, recall::Matrix};
+use tidegate_memory::{briefing::Index, derive::derive, evidence::Ledger, kinds::Kinds, recall::Matrix};
 use tokio::sync::OnceCell;
 
 use super::Memory;
@@ -30,7 +30,7 @@ const KEPT_BYTES_MAX: usize = 256 << 20;
 const OBSERVATION_BYTES: usize = 700;
 
 /// About what a fact takes, in bytes, with a vector of its note.
-const FACT_BYTES: usize = 2_000;
+const FACT_BYTES: usize = 1_000;
 
 /// A person's facts.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub struct Person {
     pub facts: Arc<Vec<Fact>>,
     /// What the person said.
     pub ledger: Arc<Ledger>,
+    /// What of the facts is looked at for every request.
+    pub(super) index: Arc<Index>,
     /// The vectors of the notes, once they were needed.
     matrix: OnceCell<Matrix>,
 }
@@ -53,6 +55,16 @@ impl Person {
     /// The vectors of the person's notes.
     pub(super) async fn matrix(&self, memory: &Memory, user: &UserId) -> Result<&Matrix, StoreError> {
         self.matrix.get_or_try_init(|| memory.read_matrix(user)).await
+    }
+
+    /// The table by which the facts were derived.
+    pub(super) fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// Whether there is such a fact.
+    pub(super) fn has(&self, id: &FactId) -> bool {
+        self.index.position(&self.facts, id).is_some()
     }
 
     fn bytes(&self) -> usize {
@@ -129,6 +141,7 @@ impl People {
             kinds: Arc::clone(&person.kinds),
             facts: Arc::clone(&person.facts),
             ledger: Arc::clone(&person.ledger),
+            index: Arc::clone(&person.index),
             matrix: OnceCell::new(),
         };
         self.put(user, &Arc::new(person));
@@ -163,12 +176,14 @@ impl Memory {
             match self.read(user, version).await {
                 Ok(Some(ledger)) => {
                     let facts = derive(&kinds, user, parts.clock.now(), ledger.observations());
+                    let index = Index::of(&kinds, &facts);
                     let person = Arc::new(Person {
                         version,
                         day,
                         kinds,
                         facts: Arc::new(facts),
                         ledger: Arc::new(ledger),
+                        index: Arc::new(index),
                         matrix: OnceCell::new(),
                     });
                     self.people.put(user, &person);

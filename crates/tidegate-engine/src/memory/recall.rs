@@ -4,7 +4,7 @@
 //! and the briefing is made of the facts, anew for each request. Recall never fails a turn: what does not come in time
 //! is left out, and the log says so.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use tidegate_core::{
     embedding::Purpose,
@@ -104,10 +104,11 @@ impl Memory {
         if !of_person.and(of_key).recall {
             return Ok(is_asked.then(|| Told::Answer(RECALL_OFF.to_owned())));
         }
-        let (person, kinds) = (person?, self.kinds());
+        let person = person?;
         let options = &self.parts().options;
         if is_asked {
-            let all = about_me(&kinds, &person.facts, &person.ledger, options.about_me_chars_max);
+            let about = (person.kinds(), &person.facts, &person.ledger);
+            let all = about_me(about.0, about.1, about.2, options.about_me_chars_max);
             return Ok(Some(Told::Answer(all)));
         }
         if person.facts.is_empty() {
@@ -128,9 +129,10 @@ impl Memory {
             text: words,
             recalled: &recalled,
         };
-        let briefing = briefing::compose(
-            &kinds,
+        let briefing = briefing::compose_indexed(
+            person.kinds(),
             &person.facts,
+            &person.index,
             &person.ledger,
             question,
             &options.briefing(),
@@ -196,15 +198,7 @@ impl Memory {
         );
         let mut found: Vec<Found> = found.collect();
         // A note that does not follow a change yet speaks for nothing.
-        let wanted: HashSet<&FactId> = found.iter().map(|found| &found.fact).collect();
-        let there: HashSet<FactId> = person
-            .facts
-            .iter()
-            .map(|fact| &fact.id)
-            .filter(|id| wanted.contains(id))
-            .cloned()
-            .collect();
-        found.retain(|found| there.contains(&found.fact));
+        found.retain(|found| person.has(&found.fact));
         Ok(found)
     }
 

@@ -34,7 +34,7 @@ pub enum NodeKind {
     File,
     /// A symbolic link; [`Roots::leads`] says where to.
     Link,
-    /// Another name of a file that the [`Twins`](super::Twins) guard.
+    /// Another name of a file that the [`Twins`] guard.
     Twin,
     /// A pipe, socket or device.
     Special,

@@ -1,3 +1,5 @@
+//! What holds of facts whatever a person said, and in whatever order it came.
+
 use proptest::prelude::*;
 use tidegate_core::memory::FactState;
 

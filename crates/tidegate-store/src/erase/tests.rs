@@ -11,9 +11,8 @@ use tidegate_core::{
     id::{ApprovalId, CallId, KeyId, RunId},
     message::Message,
     port::{
-        ApprovalStore as _, Capture, CaptureQueue as _, HeldTurn, HeldTurnStore as _, KeyRemoval,
-        KeyStore as _, LastAdmin, Ledger as _, MemoryStore as _, RunStore as _, Seen, Sight, Switch,
-        SwitchOwner,
+        ApprovalStore as _, Capture, CaptureQueue as _, HeldTurn, HeldTurnStore as _, Ledger as _,
+        MemoryStore as _, RunStore as _, Seen, Sight,
     },
     run::Stage,
 };

@@ -80,7 +80,9 @@ fn the_rows_that_come_with_the_program() {
 fn the_schema_says_what_the_check_holds() {
     let registry = Registry::built_in().unwrap();
     let schema = registry.get("get_study_plan").unwrap().spec.parameters_schema();
-    assert_eq!(schema["required"], json!(["subject"]));
+    assert_eq!(schema["required"], json!([]));
+    let calculate = registry.get("calculate").unwrap().spec.parameters_schema();
+    assert_eq!(calculate["required"], json!(["expression"]));
     assert_eq!(schema["additionalProperties"], json!(false));
     assert_eq!(schema["properties"]["weeks"]["minimum"], json!(1));
     let gaps = &schema["properties"]["knowledge_gaps"];

@@ -5,7 +5,9 @@ use std::{collections::BTreeSet, path::Path};
 use rusqlite::Connection;
 use tidegate_core::{
     id::KeyId,
-    port::{KeyRemoval, KeyStore as _, LastAdmin, MemoryStore as _, Switch, SwitchOwner},
+    port::{
+        KeyRemoval, KeyStore as _, LastAdmin, MemoryStore as _, MemoryVersion, Switch, SwitchOwner, Switches,
+    },
 };
 
 use super::{ANN, BOB, RULES, Rule, files_with, filled, tables_with};
@@ -66,7 +68,7 @@ async fn a_deleted_key_takes_all_of_its_people_along() {
     assert!(tables_with(&path, OTHER).contains("memory_observations"));
     assert_eq!(
         opened.store.switches(&user("k1", "new")).await.unwrap().1,
-        Default::default()
+        Switches::default()
     );
     let usage = Connection::open(&path).unwrap();
     let rows: u32 = usage
@@ -94,7 +96,7 @@ async fn what_a_deleted_key_has_left_goes_later() {
     assert!(tables_with(&path, OTHER).contains("memory_observations"));
 
     opened.store.abandon(KeyId::new("k11"));
-    while opened.store.version(&user("k11", "ann")).await.unwrap() != Default::default() {
+    while opened.store.version(&user("k11", "ann")).await.unwrap() != MemoryVersion::default() {
         tokio::task::yield_now().await;
     }
     opened.close().await;
