@@ -387,8 +387,9 @@ fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
         | ToolMode::GitRead
         | ToolMode::GitClone
         | ToolMode::GitCommit
-        | ToolMode::GitPush
-        | ToolMode::Mcp => ToolResult::failed(FailureCode::Internal, "this tool is not run by the engine"),
+        | ToolMode::GitPush => {
+            ToolResult::failed(FailureCode::Internal, "this tool is not run by the engine")
+        }
     }
 }
 

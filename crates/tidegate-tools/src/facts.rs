@@ -64,7 +64,6 @@ impl Tools {
             | ToolMode::GitClone
             | ToolMode::GitCommit
             | ToolMode::GitPush
-            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => self.path_facts(&values, spec).await,
         };
@@ -215,7 +214,6 @@ impl Tools {
             | ToolMode::GitRead
             | ToolMode::GitCommit
             | ToolMode::GitPush
-            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => return,
         };

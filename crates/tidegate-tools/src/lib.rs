@@ -252,7 +252,6 @@ impl Tools {
                 ToolMode::Command
                 | ToolMode::HttpGet
                 | ToolMode::HttpPost
-                | ToolMode::Mcp
                 | ToolMode::LastOutput
                 | ToolMode::Introspect,
                 _,
@@ -285,7 +284,6 @@ impl Tools {
             | ToolMode::GitClone
             | ToolMode::GitCommit
             | ToolMode::GitPush
-            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => not_ours(&row.spec),
         }
@@ -325,7 +323,6 @@ impl Tools {
             | ToolMode::HttpGet
             | ToolMode::HttpPost
             | ToolMode::PageTitle
-            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => not_ours(spec),
         }

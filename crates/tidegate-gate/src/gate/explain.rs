@@ -214,7 +214,6 @@ impl PermissionGate {
             | ToolMode::GitClone
             | ToolMode::GitCommit
             | ToolMode::GitPush
-            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => false,
         };

@@ -155,7 +155,6 @@ mod tests {
             description: String::new(),
             mode: ToolMode::PageTitle,
             effect: ToolMode::PageTitle.effect(),
-            input_schema: None,
             parameters: vec![Parameter {
                 name: "url".to_owned(),
                 kind: ParameterType::String,

@@ -24,7 +24,6 @@ fn spec() -> ToolSpec {
         description: "An example.".to_owned(),
         mode: ToolMode::Command,
         effect: Effect::External,
-        input_schema: None,
         parameters: vec![
             parameter("a", ParameterType::String),
             parameter("b", ParameterType::String),
