@@ -4,20 +4,22 @@
 //! answered, so that each line must be found true after the kill. Even rounds stop the child right inside a
 //! side effect; odd rounds kill it after an arbitrary line, wherever it then is.
 
+#[path = "support/killed.rs"]
+mod killed;
+
 use std::{
     collections::BTreeMap,
-    error::Error,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{Read as _, Write as _},
     path::Path,
-    process::Stdio,
     sync::Arc,
 };
 
 use jiff::civil::{Date, date};
+use killed::{Noon, Outcome, kill_a_child, list, say};
 use serde_json::json;
 use tidegate_core::{
     caller::Origin,
-    clock::{Clock, Timestamp},
+    clock::Clock,
     id::{CallId, KeyId, RequestId, RunId, UserId},
     key::{KeyPolicy, KeyRecord},
     port::{KeyStore, Ledger, LedgerError, Reservation, RunStore, UsageRecord},
@@ -28,22 +30,11 @@ use tidegate_core::{
 use tidegate_store::{Options, Store};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
-
 const DAY: Date = date(2027, 1, 15);
 const LIMIT_TOKENS: u64 = 60_000;
 /// No call costs more than its estimate.
 const ESTIMATE_TOKENS: u64 = 300;
 const ROUNDS: u64 = 24;
-
-#[derive(Debug)]
-struct Noon;
-
-impl Clock for Noon {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_second(1_800_014_400).unwrap_or_default()
-    }
-}
 
 /// Numbers that look random and are the same each time.
 struct Numbers(u64);
@@ -74,13 +65,13 @@ fn main() -> Outcome {
         return runtime.block_on(child(Path::new(path), round.parse()?));
     }
     if arguments.iter().any(|argument| argument == "--list") {
-        return list(&arguments);
+        return list(&arguments, "what_was_acknowledged_survives_each_kill");
     }
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("tidegate.db");
     let mut seen = Seen::default();
     for round in 0..ROUNDS {
-        seen.note(&kill_a_child(&path, round)?);
+        seen.note(&kill_a_child(&path, round, kill_at(round))?);
         runtime
             .block_on(inspect(&path, &mut seen))
             .map_err(|error| format!("round {round}: {error}"))?;
@@ -135,53 +126,13 @@ fn expect(holds: bool, what: impl FnOnce() -> String) -> Outcome {
     if holds { Ok(()) } else { Err(what().into()) }
 }
 
-/// What a runner that asks is told: there is one test, and it is not ignored
-/// (<https://nexte.st/docs/design/custom-test-harnesses/>).
-fn list(arguments: &[String]) -> Outcome {
-    if !arguments.iter().any(|argument| argument == "--ignored") {
-        writeln!(
-            std::io::stdout(),
-            "what_was_acknowledged_survives_each_kill: test"
-        )?;
-    }
-    Ok(())
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the child is this test itself; nothing else is started"
-)]
-fn kill_a_child(path: &Path, round: u64) -> Outcome<Vec<String>> {
-    let mut child = std::process::Command::new(std::env::current_exe()?)
-        .arg("--child")
-        .arg(path)
-        .arg(round.to_string())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let output = child.stdout.take().ok_or("no output")?;
-    let mut reader = BufReader::new(output);
-    let (mut lines, mut line) = (Vec::new(), String::new());
-    let kill_at = if stops_inside(round) {
+/// In odd rounds after an arbitrary line.
+fn kill_at(round: u64) -> u64 {
+    if stops_inside(round) {
         u64::MAX
     } else {
         1 + Numbers(round).below(120)
-    };
-    loop {
-        line.clear();
-        if reader.read_line(&mut line)? == 0 {
-            break;
-        }
-        if line.trim() == "inside" || lines.len() as u64 + 1 == kill_at {
-            child.kill()?;
-        }
-        if line.ends_with('\n') {
-            lines.push(line.trim().to_owned());
-        }
     }
-    child.kill()?;
-    child.wait()?;
-    Ok(lines)
 }
 
 /// Even rounds stop inside a side effect.
@@ -280,12 +231,6 @@ fn key_record(name: &str) -> KeyRecord {
         last_used_at: None,
         policy: KeyPolicy::new("crash"),
     }
-}
-
-fn say(line: &str) -> Outcome {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "{line}")?;
-    Ok(output.flush()?)
 }
 
 fn run_record(name: &str) -> Outcome<RunRecord> {

@@ -6,16 +6,18 @@
 //! that was said to be queued must be in the queue or learned from, and none is learned from twice, although what
 //! is found in a turn differs from one attempt to the next.
 
+#[path = "support/killed.rs"]
+mod killed;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
-    error::Error,
-    io::{BufRead as _, BufReader, Write as _},
+    io::Write as _,
     path::Path,
-    process::Stdio,
     sync::Arc,
 };
 
 use jiff::civil::{Date, date};
+use killed::{Noon, Outcome, kill_a_child, list, say};
 use tidegate_core::{
     caller::Origin,
     clock::{Clock, Timestamp},
@@ -27,8 +29,6 @@ use tidegate_core::{
 use tidegate_store::{Options, Store};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-type Outcome<T = ()> = Result<T, Box<dyn Error>>;
-
 const DAY: Date = date(2027, 1, 15);
 const ROUNDS: u64 = 24;
 /// People whose turns are queued.
@@ -36,15 +36,6 @@ const PEOPLE: u64 = 3;
 
 /// The points of a capture at which a child stops; the rest of the rounds are killed anywhere.
 const POINTS: [&str; 4] = ["queued", "claimed", "appended", "completed"];
-
-#[derive(Debug)]
-struct Noon;
-
-impl Clock for Noon {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_second(1_800_014_400).unwrap_or_default()
-    }
-}
 
 fn main() -> Outcome {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -58,13 +49,13 @@ fn main() -> Outcome {
         return runtime.block_on(child(Path::new(path), round.parse()?));
     }
     if arguments.iter().any(|argument| argument == "--list") {
-        return list(&arguments);
+        return list(&arguments, "each_turn_is_learned_from_once");
     }
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("tidegate.db");
     let mut queued = BTreeSet::new();
     for round in 0..ROUNDS {
-        for line in kill_a_child(&path, round)? {
+        for line in play(&path, round)? {
             if let Some(name) = line.strip_prefix("queued ") {
                 queued.insert(name.to_owned());
             }
@@ -81,50 +72,14 @@ fn main() -> Outcome {
     Ok(())
 }
 
-/// What a runner that asks is told: there is one test, and it is not ignored
-/// (<https://nexte.st/docs/design/custom-test-harnesses/>).
-fn list(arguments: &[String]) -> Outcome {
-    if !arguments.iter().any(|argument| argument == "--ignored") {
-        writeln!(std::io::stdout(), "each_turn_is_learned_from_once: test")?;
-    }
-    Ok(())
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the child is this test itself; nothing else is started"
-)]
-fn kill_a_child(path: &Path, round: u64) -> Outcome<Vec<String>> {
-    let mut child = std::process::Command::new(std::env::current_exe()?)
-        .arg("--child")
-        .arg(path)
-        .arg(round.to_string())
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let output = child.stdout.take().ok_or("no output")?;
-    let mut reader = BufReader::new(output);
-    let (mut lines, mut line) = (Vec::new(), String::new());
+fn play(path: &Path, round: u64) -> Outcome<Vec<String>> {
     // A different line each round; the children go round their work in a few lines.
     let kill_at = if point(round).is_some() {
         u64::MAX
     } else {
         5 + round * 7 % 60
     };
-    loop {
-        line.clear();
-        if reader.read_line(&mut line)? == 0 {
-            break;
-        }
-        if line.trim() == "inside" || lines.len() as u64 + 1 == kill_at {
-            child.kill()?;
-        }
-        if line.ends_with('\n') {
-            lines.push(line.trim().to_owned());
-        }
-    }
-    child.kill()?;
-    child.wait()?;
+    let lines = kill_a_child(path, round, kill_at)?;
     if point(round).is_some() && !lines.iter().any(|line| line == "inside") {
         return Err(format!("round {round}: the child ended by itself: {lines:?}").into());
     }
@@ -135,13 +90,6 @@ fn kill_a_child(path: &Path, round: u64) -> Outcome<Vec<String>> {
 fn point(round: u64) -> Option<&'static str> {
     let at = usize::try_from(round % 6).ok()?;
     POINTS.get(at).copied()
-}
-
-fn say(line: &str) -> Outcome {
-    let mut output = std::io::stdout().lock();
-    writeln!(output, "{line}")?;
-    output.flush()?;
-    Ok(())
 }
 
 /// Turns of these rounds are kept and completed in two steps, whoever comes to it.
