@@ -69,9 +69,21 @@ impl Draft {
         }
         let before = request.messages.get(..newest).unwrap_or_default();
         let behind = request.messages.get(newest + 1..).unwrap_or_default();
+        let others = before.iter().chain(behind);
+        // It only grows from here on: a long history is not copied for nothing.
+        let mut bytes = said.len();
+        let seen = others.filter_map(seen).take_while(|seen| {
+            bytes += seen.text.len();
+            bytes <= CAPTURE_BYTES_MAX
+        });
+        let seen: Vec<Seen> = seen.collect();
+        if bytes > CAPTURE_BYTES_MAX {
+            too_large(bytes);
+            return None;
+        }
         Some(Self {
             turn: identity(request.conversation.as_deref(), before, &said, day),
-            seen: before.iter().chain(behind).filter_map(seen).collect(),
+            seen,
             said,
             at,
             day,
@@ -162,10 +174,7 @@ pub(crate) async fn queue(turn: &Turn, ending: &Ending) {
     let results: Vec<Seen> = results.collect();
     let bytes = draft.bytes() + results.iter().map(|seen| seen.text.len()).sum::<usize>();
     if bytes > CAPTURE_BYTES_MAX {
-        tracing::debug!(
-            bytes,
-            "a turn with all that was in sight is too large to be learned from"
-        );
+        too_large(bytes);
         return;
     }
     let redactor = turn.engine.redactor();
@@ -193,6 +202,13 @@ pub(crate) async fn queue(turn: &Turn, ending: &Ending) {
         }
         Err(error) => tracing::warn!(%error, "a turn cannot be queued to be learned from"),
     }
+}
+
+fn too_large(bytes: usize) {
+    tracing::debug!(
+        bytes,
+        "a turn with all that was in sight is too large to be learned from"
+    );
 }
 
 /// What a tool returned in this turn or before.
