@@ -38,7 +38,6 @@ use tidegate_tools::Tools;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use self::error::Error;
 use self::{
     bootstrap::FirstKey,
     knowledge::Knowledge,
@@ -46,6 +45,7 @@ use self::{
     reload::{Following, Reload},
     zones::{real, zones},
 };
+pub use self::{error::Error, logs::NoLog};
 use crate::{
     clock::{OsEntropy, SystemClock},
     config::{

@@ -2,16 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tidegate_core::port::{ApprovalStore as _, RunStore as _};
+use tidegate_core::{
+    clock::days_before,
+    port::{ApprovalStore as _, RunStore as _},
+};
 use tidegate_engine::memory::Worker;
 
 use super::App;
 
 /// How often ended runs that are too old are removed, in seconds.
 const PRUNE_INTERVAL_S: u64 = 3_600;
-
-/// Seconds of a day.
-const DAY_S: i64 = 86_400;
 
 impl App {
     /// Reads the documents, now and whenever they change.
@@ -45,7 +45,7 @@ impl App {
 
     /// Removes ended runs that are too old, now and every hour.
     pub(super) fn spawn_pruning(&self) {
-        let days = i64::from(self.settings.config.retention.runs_days);
+        let days = self.settings.config.retention.runs_days;
         if days == 0 {
             return;
         }
@@ -57,8 +57,7 @@ impl App {
         self.lifecycle.tracker.spawn(async move {
             let mut tick = tokio::time::interval(Duration::from_secs(PRUNE_INTERVAL_S));
             while soft.run_until_cancelled(tick.tick()).await.is_some() {
-                let age = jiff::SignedDuration::from_secs(days * DAY_S);
-                let Ok(before) = clock.now().checked_sub(age) else {
+                let Some(before) = days_before(clock.now(), days) else {
                     return;
                 };
                 if let Err(error) = store.prune_approvals(before).await {

@@ -78,7 +78,7 @@ pub(super) fn open_trail(
 
 /// Nowhere, for looking at what would happen.
 #[derive(Debug)]
-struct NoLog;
+pub struct NoLog;
 
 impl LineLog for NoLog {
     fn append(&self, line: String) {

@@ -40,12 +40,11 @@ pub fn open(settings: &Settings, parts: Parts<'_>) -> Result<Option<Arc<Memory>>
     if !options.enabled {
         return Ok(None);
     }
-    let kinds = Arc::new(kinds(&options)?);
-    Ok(Some(Arc::new(Memory::new(memory::Parts {
+    let kinds = kinds(&options)?;
+    let parts = memory::Parts {
         store: Arc::clone(parts.store) as _,
         queue: Arc::clone(parts.store) as _,
         keys: Arc::clone(parts.store) as _,
-        kinds,
         embedder: parts.embedder.cloned(),
         model: Arc::clone(parts.models) as _,
         ledger: Arc::clone(parts.store) as _,
@@ -55,7 +54,8 @@ pub fn open(settings: &Settings, parts: Parts<'_>) -> Result<Option<Arc<Memory>>
         clock: Arc::clone(parts.clock),
         entropy: Arc::clone(parts.entropy),
         options,
-    }))))
+    };
+    Ok(Some(Arc::new(Memory::new(parts, kinds))))
 }
 
 /// Reads the table of kinds again. One that is broken changes nothing.

@@ -12,6 +12,7 @@ use std::{path::PathBuf, sync::Arc};
 use tidegate_core::{
     clock::{Clock, Entropy},
     id::{FactId, UserId},
+    memory::FactState,
     port::LineLog,
 };
 use tidegate_engine::memory::{Memory as Engine, MemoryError};
@@ -19,7 +20,7 @@ use tidegate_memory::{evidence::View, export};
 use tidegate_store::Store;
 
 use super::{
-    args::memory::{List, Memory, OneFact, Search, StateName, Test},
+    args::memory::{List, Memory, OneFact, Search, Test},
     error::Error,
     output::{self, Out},
 };
@@ -106,7 +107,7 @@ async fn open(
         app::open_models(settings.config.models.clone())?
     };
     let redactor = app::redactor(&settings, environment)?;
-    let model_log: Arc<dyn LineLog> = Arc::new(NoLog);
+    let model_log: Arc<dyn LineLog> = Arc::new(app::NoLog);
     let opened = memory::open(
         &settings,
         memory::Parts {
@@ -147,7 +148,8 @@ impl Desk {
             views.retain(|view| view.kind == *kind);
         }
         if let Some(state) = list.state {
-            views.retain(|view| show::state_name(view.state) == state_name(state));
+            let state = FactState::from(state);
+            views.retain(|view| view.state == state);
         }
         let (own, key) = self.memory.switches(&user).await.map_err(failed)?;
         let about = show::About {
@@ -218,17 +220,6 @@ fn short(id: &FactId) -> String {
     id.as_str().chars().take(FACT.len() + LETTERS).collect()
 }
 
-fn state_name(state: StateName) -> &'static str {
-    match state {
-        StateName::Candidate => "candidate",
-        StateName::Stable => "stable",
-        StateName::Contested => "contested",
-        StateName::Superseded => "superseded",
-        StateName::Expired => "expired",
-        StateName::Retracted => "retracted",
-    }
-}
-
 fn failed(error: MemoryError) -> Error {
     match error {
         MemoryError::NoFact(_) => Error::NotFound(error.to_string()),
@@ -241,19 +232,5 @@ fn failed(error: MemoryError) -> Error {
             | export::Error::TooMany(_) => Error::Usage(problem.to_string()),
         },
         MemoryError::Store(error) => Error::Store(error),
-    }
-}
-
-/// Nowhere: what one command asks a model is shown by it.
-#[derive(Debug)]
-struct NoLog;
-
-impl LineLog for NoLog {
-    fn append(&self, line: String) {
-        drop(line);
-    }
-
-    fn dropped(&self) -> u64 {
-        0
     }
 }

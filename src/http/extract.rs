@@ -64,11 +64,17 @@ impl<T: DeserializeOwned + Default> FromRequest<AppState> for ApiJsonOrNothing<T
     }
 }
 
+/// Whether a body is not what it says but packed.
+pub(super) fn is_compressed(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .any(|encoding| !encoding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity"))
+}
+
 /// JSON under any or no type is read; what can only be something else is not.
 fn media_type(headers: &HeaderMap) -> Result<(), ApiError> {
-    if let Some(encoding) = headers.get(header::CONTENT_ENCODING)
-        && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
-    {
+    if is_compressed(headers) {
         return Err(ApiError::media_type(
             "compressed bodies are not read; send the JSON as it is",
         ));

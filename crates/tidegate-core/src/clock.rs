@@ -37,6 +37,12 @@ pub fn after(now: Timestamp, seconds: u64) -> Timestamp {
     Timestamp::from_second(now.as_second().saturating_add(seconds)).unwrap_or(Timestamp::MAX)
 }
 
+/// `now` less so many days of 24 hours; `None` where that is before the first instant there is.
+pub fn days_before(now: Timestamp, days: u32) -> Option<Timestamp> {
+    now.checked_sub(jiff::SignedDuration::from_hours(24 * i64::from(days)))
+        .ok()
+}
+
 /// A source of random bytes fit for secrets.
 pub trait Entropy: Send + Sync + std::fmt::Debug {
     /// Fills `bytes`.

@@ -85,6 +85,20 @@ pub enum FactState {
     Retracted,
 }
 
+impl FactState {
+    /// The state's name on the wire, in files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Candidate => "candidate",
+            Self::Stable => "stable",
+            Self::Contested => "contested",
+            Self::Superseded => "superseded",
+            Self::Expired => "expired",
+            Self::Retracted => "retracted",
+        }
+    }
+}
+
 /// Why a fact is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

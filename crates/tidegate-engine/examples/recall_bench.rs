@@ -162,11 +162,10 @@ fn resident_kb() -> u64 {
 }
 
 fn memory(store: &Arc<Store>, people_cached_max: usize) -> Outcome<Memory> {
-    Ok(Memory::new(Parts {
+    let parts = Parts {
         store: Arc::clone(store) as _,
         queue: Arc::clone(store) as _,
         keys: Arc::clone(store) as _,
-        kinds: Arc::new(Kinds::shipped()?),
         embedder: Some(Arc::new(Builtin::load()?)),
         model: Arc::new(Still),
         ledger: Arc::clone(store) as _,
@@ -180,7 +179,8 @@ fn memory(store: &Arc<Store>, people_cached_max: usize) -> Outcome<Memory> {
             recall_timeout_ms: 600_000,
             ..Options::default()
         },
-    }))
+    };
+    Ok(Memory::new(parts, Kinds::shipped()?))
 }
 
 async fn ask(memory: &Memory, user: &UserId, times: usize) -> Outcome<Vec<Duration>> {

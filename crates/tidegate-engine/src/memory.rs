@@ -49,8 +49,6 @@ pub struct Parts {
     pub queue: Arc<dyn CaptureQueue>,
     /// Whose quotas a model call counts against.
     pub keys: Arc<dyn KeyStore>,
-    /// What may be kept at all.
-    pub kinds: Arc<Kinds>,
     /// For recall by meaning; without one notes are found by their words.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// The models, for the one that looks for facts.
@@ -103,10 +101,10 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Plugs memory in.
-    pub fn new(parts: Parts) -> Self {
+    /// Plugs memory in; `kinds` is the table of what may be kept at all.
+    pub fn new(parts: Parts, kinds: Kinds) -> Self {
         Self {
-            kinds: RwLock::new(Arc::clone(&parts.kinds)),
+            kinds: RwLock::new(Arc::new(kinds)),
             people: People::new(parts.options.people_cached_max),
             agenda: Agenda::default(),
             parts,

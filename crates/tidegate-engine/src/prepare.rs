@@ -30,7 +30,7 @@ use crate::{
         capture::{self, Draft},
         recall::{self, Told},
     },
-    prompt::{ComposeInput, Prompt, Recalled, secrecy},
+    prompt::{ComposeInput, Prompt, secrecy},
     results::{Repeats, Results},
     routing,
     run::{self, Engine},
@@ -232,11 +232,7 @@ async fn told(engine: &Engine, request: &RunRequest, human: Option<&str>) -> Opt
 /// Routes and recalls, then composes: the answer of the routing gate decides what the prompt says about tools.
 async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) -> Result<Scene, RunError> {
     let (routing, told) = tokio::join!(route(engine, request, human), told(engine, request, human));
-    let recalled = told.as_ref().map(|told| match told {
-        Told::Notes(notes) => Recalled::Notes(notes),
-        Told::Answer(notes) => Recalled::Answer(notes),
-    });
-    let is_answered = routing.about_agent || matches!(recalled, Some(Recalled::Answer(_)));
+    let is_answered = routing.about_agent || matches!(told, Some(Told::Answer(_)));
     let hidden: HashSet<&str> = request
         .client_tools
         .iter()
@@ -286,7 +282,7 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
             clock: engine.parts().clock.as_ref(),
             capability_summary: summary,
             capability_report: report.as_deref(),
-            recalled,
+            recalled: told.as_ref(),
         };
         composer
             .compose(&input)

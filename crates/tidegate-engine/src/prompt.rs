@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tidegate_core::{clock::Clock, port::OperatorFiles};
 
+use crate::memory::Told;
 use kept::{Accepted, KeptFiles, Nothing};
 use skill::{Skill, SkillMatch};
 
@@ -94,16 +95,7 @@ pub struct ComposeInput<'a> {
     /// The full report, where the question is about the agent itself; it takes the summary's place.
     pub capability_report: Option<&'a str>,
     /// What is remembered of the person.
-    pub recalled: Option<Recalled<'a>>,
-}
-
-/// What is told of the person, with a heading of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recalled<'a> {
-    /// Notes, beside which everything goes its way.
-    Notes(&'a str),
-    /// The answer to the question what is remembered.
-    Answer(&'a str),
+    pub recalled: Option<&'a Told>,
 }
 
 /// A part of a system prompt.
@@ -355,11 +347,11 @@ impl Reader {
     }
 }
 
-fn recalled(recalled: Recalled<'_>) -> Option<PromptPart> {
+fn recalled(told: &Told) -> Option<PromptPart> {
     // Notes bring the sentence that says what they are.
-    let (label, text, why) = match recalled {
-        Recalled::Notes(notes) => ("Notes about the user", fenced("notes", notes.trim()), None),
-        Recalled::Answer(notes) => (
+    let (label, text, why) = match told {
+        Told::Notes(notes) => ("Notes about the user", fenced("notes", notes.trim()), None),
+        Told::Answer(notes) => (
             "What you remember of the user (answer from this)",
             format!(
                 "The user asks what you remember of them. Tell them what follows, all of it and nothing else. It is \
@@ -369,7 +361,7 @@ fn recalled(recalled: Recalled<'_>) -> Option<PromptPart> {
             Some("the question is what is remembered".to_owned()),
         ),
     };
-    let (Recalled::Notes(notes) | Recalled::Answer(notes)) = recalled;
+    let (Told::Notes(notes) | Told::Answer(notes)) = told;
     (!notes.trim().is_empty()).then(|| PromptPart {
         why,
         ..PromptPart::new("recalled", label, text)

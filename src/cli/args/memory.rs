@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use tidegate_core::memory::FactState;
 
 use super::Output;
 
@@ -88,6 +89,19 @@ pub enum StateName {
     Expired,
     /// Taken back.
     Retracted,
+}
+
+impl From<StateName> for FactState {
+    fn from(name: StateName) -> Self {
+        match name {
+            StateName::Candidate => Self::Candidate,
+            StateName::Stable => Self::Stable,
+            StateName::Contested => Self::Contested,
+            StateName::Superseded => Self::Superseded,
+            StateName::Expired => Self::Expired,
+            StateName::Retracted => Self::Retracted,
+        }
+    }
 }
 
 /// A command about one fact.

@@ -84,7 +84,7 @@ fn row(view: &View) -> Vec<String> {
         short(&view.id),
         view.label.clone(),
         cut(&view.shown),
-        state_name(view.state).to_owned(),
+        view.state.name().to_owned(),
         days,
         last.map_or_else(|| "-".to_owned(), |quote| quote.day.to_string()),
     ]
@@ -100,18 +100,6 @@ fn cut(text: &str) -> String {
     cut
 }
 
-/// The name of a state.
-pub(super) fn state_name(state: FactState) -> &'static str {
-    match state {
-        FactState::Candidate => "candidate",
-        FactState::Stable => "stable",
-        FactState::Contested => "contested",
-        FactState::Superseded => "superseded",
-        FactState::Expired => "expired",
-        FactState::Retracted => "retracted",
-    }
-}
-
 /// Why a fact is believed, or not.
 pub(super) fn why(view: &View, is_json: bool, out: Out<'_>) -> Result<(), Error> {
     if is_json {
@@ -122,7 +110,7 @@ pub(super) fn why(view: &View, is_json: bool, out: Out<'_>) -> Result<(), Error>
         "{}: {} ({})",
         output::plain(&view.label),
         output::plain(&view.shown),
-        state_name(view.state)
+        view.state.name()
     )?;
     writeln!(out, "{}.", output::plain(&capitalised(&view.why)))?;
     let since = format!("since {:.0}", view.valid_from);

@@ -5,7 +5,7 @@ use axum::{
     Json,
     body::Body,
     extract::{FromRequest, Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse as _, Response},
 };
 use tidegate_core::port::{KnowledgeBase, KnowledgeError};
@@ -18,7 +18,7 @@ use crate::http::{
     documents::{NotStored, Uploader},
     error::ApiError,
     extract::{
-        ApiJson, ApiJsonOrNothing,
+        ApiJson, ApiJsonOrNothing, is_compressed,
         query::{ApiQuery, PathText},
     },
     stamp::Stamp,
@@ -160,20 +160,14 @@ impl FromRequest<AppState> for Upload {
 
     async fn from_request(request: Request<Body>, app: &AppState) -> Result<Self, Self::Rejection> {
         let (parts, body) = request.into_parts();
-        uncompressed(&parts.headers)?;
+        // What would lie in the folder then is not what was meant.
+        if is_compressed(&parts.headers) {
+            return Err(ApiError::media_type(
+                "compressed bodies are not unpacked; send the file as it is, without Content-Encoding",
+            ));
+        }
         let bytes = body::read(&parts.headers, body, &app.parts.options, parts.extensions.get()).await?;
         Ok(Self(bytes))
-    }
-}
-
-/// Refuses a body that is not the file itself: what would lie in the folder then is not what was meant.
-fn uncompressed(headers: &HeaderMap) -> Result<(), ApiError> {
-    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
-    match encodings.find(|encoding| !encoding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")) {
-        None => Ok(()),
-        Some(_) => Err(ApiError::media_type(
-            "compressed bodies are not unpacked; send the file as it is, without Content-Encoding",
-        )),
     }
 }
 

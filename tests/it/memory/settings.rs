@@ -10,7 +10,7 @@ use tidegate_core::{
     caller::Origin,
     clock::{Clock, Timestamp},
     id::{KeyId, RequestId, RunId, UserId},
-    port::{Capture, CaptureQueue as _, LineLog, MemoryStore as _, RunStore as _},
+    port::{Capture, CaptureQueue as _, MemoryStore as _, RunStore as _},
     run::{Checkpoint, RunRecord, Stage},
 };
 use tidegate_engine::memory::{Memory, Options, Parts, Worker};
@@ -289,17 +289,6 @@ impl Clock for Turned {
     }
 }
 
-#[derive(Debug)]
-struct NoLog;
-
-impl LineLog for NoLog {
-    fn append(&self, _line: String) {}
-
-    fn dropped(&self) -> u64 {
-        0
-    }
-}
-
 const DAY_S: i64 = 86_400;
 
 /// Memory over a store of its own, with nothing to ask.
@@ -371,21 +360,22 @@ impl Desk {
     /// Lets a worker with these options begin, and waits until `done`.
     async fn work(&self, options: Options, done: impl AsyncFn(&tidegate_store::Store) -> bool) {
         let models = tidegate::app::open_models(tidegate_llm::Options::default()).unwrap();
-        let memory = Arc::new(Memory::new(Parts {
+        let parts = Parts {
             store: Arc::clone(&self.store) as _,
             queue: Arc::clone(&self.store) as _,
             keys: Arc::clone(&self.store) as _,
-            kinds: Arc::new(tidegate_memory::kinds::Kinds::shipped().unwrap()),
             embedder: None,
             model: Arc::new(models),
             ledger: Arc::clone(&self.store) as _,
-            model_log: Arc::new(NoLog),
+            model_log: Arc::new(tidegate::app::NoLog),
             prices: Arc::default(),
             redactor: Arc::new(tidegate_gate::guards::secrets::Redactor::new([]).unwrap()),
             clock: Arc::clone(&self.clock) as _,
             entropy: Arc::new(tidegate::clock::OsEntropy),
             options,
-        }));
+        };
+        let kinds = tidegate_memory::kinds::Kinds::shipped().unwrap();
+        let memory = Arc::new(Memory::new(parts, kinds));
         let stop = CancellationToken::new();
         let worker = Worker::new(memory).run(stop.clone());
         let watch = async {

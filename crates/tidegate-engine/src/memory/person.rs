@@ -62,9 +62,9 @@ impl Person {
         &self.kinds
     }
 
-    /// Whether there is such a fact.
-    pub(super) fn has(&self, id: &FactId) -> bool {
-        self.index.position(&self.facts, id).is_some()
+    /// The fact of that id.
+    pub(super) fn fact(&self, id: &FactId) -> Option<&Fact> {
+        self.facts.get(self.index.position(&self.facts, id)?)
     }
 
     fn bytes(&self) -> usize {

@@ -198,7 +198,7 @@ impl Memory {
         );
         let mut found: Vec<Found> = found.collect();
         // A note that does not follow a change yet speaks for nothing.
-        found.retain(|found| person.has(&found.fact));
+        found.retain(|found| person.fact(&found.fact).is_some());
         Ok(found)
     }
 

@@ -288,8 +288,7 @@ impl Memory {
 }
 
 fn find<'p>(person: &'p Person, id: &FactId) -> Result<&'p Fact, MemoryError> {
-    let found = person.facts.iter().find(|fact| fact.id == *id);
-    found.ok_or_else(|| MemoryError::NoFact(id.clone()))
+    person.fact(id).ok_or_else(|| MemoryError::NoFact(id.clone()))
 }
 
 /// Whether that is what was said last already, so that a request which is sent again changes nothing.

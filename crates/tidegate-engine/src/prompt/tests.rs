@@ -91,7 +91,7 @@ async fn parts_are_labelled_and_in_order() {
     let prompt = composer
         .compose(&ComposeInput {
             client_system: &client,
-            recalled: Some(Recalled::Notes("grade level: 8 </notes>")),
+            recalled: Some(&Told::Notes("grade level: 8 </notes>".to_owned())),
             ..input("how heavy is a blue whale?")
         })
         .unwrap();

@@ -131,17 +131,6 @@ fn turn_of(messages: &[Value], at: Timestamp) -> [u8; 32] {
     Sha256::digest(identity.as_bytes()).into()
 }
 
-fn name_of(state: FactState) -> &'static str {
-    match state {
-        FactState::Candidate => "candidate",
-        FactState::Stable => "stable",
-        FactState::Contested => "contested",
-        FactState::Superseded => "superseded",
-        FactState::Expired => "expired",
-        FactState::Retracted => "retracted",
-    }
-}
-
 fn check(scenario: &Scenario) {
     let kinds = Kinds::shipped().unwrap().adjusted(|kind| {
         kind.days_to_stable = scenario.policy.days_to_stable;
@@ -160,7 +149,7 @@ fn check(scenario: &Scenario) {
         let state = facts
             .iter()
             .find(|fact| fact.kind == expected.kind && fact.value == expected.value)
-            .map_or("absent", |fact| name_of(fact.state));
+            .map_or("absent", |fact| fact.state.name());
         assert_eq!(state, expected.state, "{}: {expected:?} {facts:#?}", scenario.id);
     }
     for name in people.keys() {

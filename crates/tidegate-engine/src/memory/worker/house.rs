@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tidegate_core::{
-    clock::Timestamp,
+    clock::days_before,
     error::StoreError,
     id::UserId,
     port::{Retention, RowKey},
@@ -138,9 +138,4 @@ async fn prune(memory: &Memory, retention: &Retention) -> Result<(), StoreError>
         );
     }
     Ok(())
-}
-
-fn days_before(now: Timestamp, days: u32) -> Option<Timestamp> {
-    now.checked_sub(jiff::SignedDuration::from_hours(24 * i64::from(days)))
-        .ok()
 }
