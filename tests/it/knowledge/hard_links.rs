@@ -183,10 +183,15 @@ async fn what_nobody_may_read_is_not_found_by_a_second_name() {
     fail(&daemon, &shut).await;
     assert_eq!(found(&daemon, "the pangolin protocol").await, json!([]));
     // Two names of what is for everybody are two documents.
-    let (_, list) = daemon.get("/v1/admin/kb/documents").await;
-    let twin = list["data"].as_array().unwrap().iter();
-    let twin = twin.filter(|document| document["title"] == "Chess club");
-    assert_eq!(twin.count(), 2, "{list}");
+    wait_until("both names are listed", async || {
+        let (_, list) = daemon.get("/v1/admin/kb/documents").await;
+        let twins = list["data"].as_array().unwrap().iter();
+        match twins.filter(|document| document["title"] == "Chess club").count() {
+            2 => Ok(()),
+            _ => Err(list.to_string()),
+        }
+    })
+    .await;
 
     // A name that was a document and becomes a second name: nothing of either is found under it.
     daemon.write("knowledge-bank/new.md", "# New\n\nThe wombat burrows at night.\n");

@@ -80,7 +80,7 @@ fn is_same(node: &Node, known: &KnownFile) -> bool {
 
 /// Whether a file that is looked at again only to be sure was read, or refused, as it is.
 pub(super) fn is_done(node: &Node, known: &KnownFile) -> bool {
-    let is_unmarked = !known.failed && known.mark.modified_ns == NO_MARK_NS && node.bytes == known.mark.bytes;
+    let is_unmarked = known.mark.modified_ns == NO_MARK_NS && node.bytes == known.mark.bytes;
     is_unmarked || (known.failed && is_same(node, known))
 }
 
@@ -266,6 +266,23 @@ mod tests {
             vec![known("out", "refused: link_outside")],
         );
         assert_eq!(healed.0, ["out"]);
+    }
+
+    #[test]
+    fn what_was_read_the_moment_it_was_written_waits_for_nothing() {
+        let file = node("young", NodeKind::File);
+        for failed in [false, true] {
+            let mut young = known("young", "now");
+            young.failed = failed;
+            young.mark.modified_ns = NO_MARK_NS;
+            assert!(is_done(&file, &young), "failed: {failed}");
+            young.mark.bytes = 2;
+            assert!(!is_done(&file, &young), "failed: {failed}");
+        }
+        let mut refused = known("refused", "then");
+        assert!(!is_done(&node("refused", NodeKind::File), &refused));
+        refused.failed = true;
+        assert!(is_done(&node("refused", NodeKind::File), &refused));
     }
 
     #[test]
