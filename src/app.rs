@@ -10,6 +10,7 @@ pub mod error;
 pub mod knowledge;
 mod live_zones;
 mod logs;
+mod mcp;
 pub mod memory;
 pub mod policy;
 mod readiness;
@@ -220,9 +221,7 @@ impl App {
         self.lifecycle.tracker.spawn(async move {
             http::serve::run(listener, router, &options, soft).await;
         });
-        self.spawn_pruning();
-        self.spawn_reading();
-        self.spawn_learning();
+        self.attend();
         // The routing rules take a tenth of a second to compile: now, and not in somebody's first question.
         let routing = Arc::clone(&self.routing);
         let compiling = Arc::clone(&routing);
@@ -262,6 +261,7 @@ impl App {
             knowledge_bank: real(&self.settings.config.tools.knowledge_bank),
             documents: Arc::clone(&self.documents),
             models: Arc::clone(&self.models) as _,
+            mcp: self.settings.config.mcp_server.enabled.then(|| self.mcp()),
             readiness: Arc::new(readiness::Readiness {
                 store: Arc::clone(&self.store),
                 engine: Arc::clone(&self.engine),

@@ -65,6 +65,8 @@ pub struct Config {
     pub kb: crate::app::knowledge::Options,
     /// What is remembered of people.
     pub memory: tidegate_engine::memory::Options,
+    /// What other agents are offered.
+    pub mcp_server: crate::mcp::Options,
     /// Where vectors come from.
     pub embeddings: crate::app::knowledge::EmbeddingOptions,
     /// Models and their providers. Credentials stand apart, in `api_keys`.
@@ -103,6 +105,7 @@ impl Default for Config {
             tools: tidegate_tools::Options::default(),
             kb: crate::app::knowledge::Options::default(),
             memory: tidegate_engine::memory::Options::default(),
+            mcp_server: crate::mcp::Options::default(),
             embeddings: crate::app::knowledge::EmbeddingOptions::default(),
             models: tidegate_llm::Options::default(),
             api_keys: BTreeMap::new(),

@@ -55,8 +55,8 @@ pub use options::Options;
 pub use readiness::{ReadinessItem, ReadinessSource};
 
 use crate::http::routes::{
-    admin_keys, approvals, capabilities, chat_completions, docs, fallback, health, knowledge, memory, models,
-    runs,
+    admin_keys, approvals, capabilities, chat_completions, docs, fallback, health, knowledge, mcp, memory,
+    models, runs,
 };
 
 /// Everything the front end is plugged into.
@@ -84,6 +84,8 @@ pub struct Parts {
     pub documents: Arc<dyn DocumentDoor>,
     /// The models, for the list of models.
     pub models: Arc<dyn ChatModel>,
+    /// What other agents are offered; absent where that is switched off.
+    pub mcp: Option<crate::mcp::Server>,
     /// What is missing.
     pub readiness: Arc<dyn ReadinessSource>,
     /// The wall clock.
@@ -110,6 +112,8 @@ struct App {
     requests: Arc<Semaphore>,
     /// Changes of keys go one after the other.
     admin: Mutex<()>,
+    /// The protocol of other agents; absent where it is switched off.
+    mcp: Option<mcp::Mcp>,
     /// The OpenAPI document.
     document: String,
     /// The same as a page.
@@ -174,6 +178,8 @@ fn routes_of_the_api() -> OpenApiRouter<AppState> {
         .routes(routes!(memory::settings, memory::turn))
         .routes(routes!(memory::people))
         .routes(routes!(memory::key_settings, memory::turn_key))
+        // Another protocol than the document describes.
+        .route("/mcp", get(mcp::serve).post(mcp::serve).delete(mcp::serve))
         .routes(routes!(docs::document))
         .routes(routes!(docs::page))
 }
@@ -189,6 +195,10 @@ pub fn router(parts: Parts) -> Router {
             parts.options.requests_max.min(Semaphore::MAX_PERMITS),
         )),
         admin: Mutex::new(()),
+        mcp: parts.mcp.as_ref().map(|server| {
+            let options = &parts.options;
+            mcp::Mcp::new(server, options.body_bytes_max, options.keepalive())
+        }),
         page: docs::render(&document),
         document,
         parts,

@@ -8,6 +8,7 @@
 //! refused without asking the store at all. Letters are those of [`tidegate_core::id::base32`], lower case, so
 //! that a key survives a double click and a URL.
 
+pub mod admit;
 pub mod bounds;
 
 use std::fmt;

@@ -9,6 +9,7 @@ pub mod hooks; // external commands as hooks
 pub mod http; // front end: the OpenAI-compatible API
 pub mod keys; // the key format: generate, parse, hash, compare
 pub mod lifecycle; // signals, soft and hard shutdown, tracked tasks
+pub mod mcp; // front end: the Model Context Protocol, over HTTP and standard input
 pub mod parse_child; // the hidden re-exec entry: read one document inside walls
 pub mod sandbox_child; // the hidden re-exec entry: confine this process, then run
 pub mod telemetry; // tracing to the console and logs/

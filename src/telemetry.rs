@@ -18,7 +18,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tidegate_gate::guards::secrets::Redactor;
 use tracing_appender::rolling;
-use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
+use tracing_subscriber::{
+    EnvFilter, Layer, filter::ParseError, layer::SubscriberExt, util::SubscriberInitExt,
+};
 
 pub use self::masks::Masked;
 use self::{
@@ -84,13 +86,24 @@ impl Guard {
     }
 }
 
+/// A library whose lines repeat messages word by word, and the ids of sessions: silent, unless the directives name it.
+const TALKATIVE: &str = "rmcp";
+
 /// The filter of those directives, or what is wrong with them.
 pub fn filter(directives: &str) -> Result<EnvFilter, String> {
-    EnvFilter::builder().parse(directives).map_err(|error| {
+    let faulty = |error: &dyn std::fmt::Display| {
         format!(
             "`{directives}` is no log filter ({error}); use a level such as `info`, or `info,tidegate=debug`"
         )
-    })
+    };
+    let filter = EnvFilter::builder()
+        .parse(directives)
+        .map_err(|error| faulty(&error))?;
+    if directives.contains(TALKATIVE) {
+        return Ok(filter);
+    }
+    let silence = format!("{TALKATIVE}=off").parse();
+    Ok(filter.add_directive(silence.map_err(|error: ParseError| faulty(&error))?))
 }
 
 /// Begins to log: to stderr, and to `folder` where it can be written. `directives` (from `RUST_LOG`) take the

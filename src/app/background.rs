@@ -14,8 +14,15 @@ use super::App;
 const PRUNE_INTERVAL_S: u64 = 3_600;
 
 impl App {
+    /// Does what goes on beside requests, in tracked tasks.
+    pub fn attend(&self) {
+        self.spawn_pruning();
+        self.spawn_reading();
+        self.spawn_learning();
+    }
+
     /// Reads the documents, now and whenever they change.
-    pub(super) fn spawn_reading(&self) {
+    fn spawn_reading(&self) {
         let Some(knowledge) = &self.knowledge else {
             return;
         };
@@ -34,7 +41,7 @@ impl App {
     }
 
     /// Learns from finished turns, in the background.
-    pub(super) fn spawn_learning(&self) {
+    fn spawn_learning(&self) {
         if let Some(memory) = self.engine.memory() {
             let worker = Worker::new(Arc::clone(memory));
             self.lifecycle
@@ -44,7 +51,7 @@ impl App {
     }
 
     /// Removes ended runs that are too old, now and every hour.
-    pub(super) fn spawn_pruning(&self) {
+    fn spawn_pruning(&self) {
         let days = self.settings.config.retention.runs_days;
         if days == 0 {
             return;

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub mod embed;
 pub mod kb;
+pub mod mcp;
 pub mod memory;
 pub mod triage;
 
@@ -65,6 +66,9 @@ pub enum Command {
     /// See, correct, forget and erase what is remembered of people; works while the server runs
     #[command(subcommand)]
     Memory(memory::Memory),
+    /// Serve other agents over the Model Context Protocol
+    #[command(subcommand)]
+    Mcp(mcp::Mcp),
     /// Fetch an embedding model, or try the one that is configured
     #[command(subcommand)]
     Embed(embed::Embed),

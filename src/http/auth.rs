@@ -10,15 +10,13 @@ use axum::{
 };
 use tidegate_core::{
     caller::{Caller, Mode, Scope},
-    clock::Timestamp,
     id::{KeyId, UserId},
     key::{Disconnect, KeyRecord},
-    secret::HashedKey,
 };
 use tracing::Span;
 
 use super::{AppState, browser::CREDENTIALS, error::ApiError, limits::Allowance};
-use crate::keys;
+use crate::keys::{self, admit::NotAdmitted};
 
 /// Routes that answer without a key, and why.
 pub const PUBLIC_ROUTES: [(&str, &str); 3] = [
@@ -51,6 +49,11 @@ fn need(route: Option<&MatchedPath>) -> Need {
         Some("/v1/chat/completions") => Need {
             scopes: &[Scope::Chat, Scope::Tools],
             spends: true,
+        },
+        // What it opens is decided with each message: see `crate::mcp`.
+        Some("/mcp") => Need {
+            scopes: &[Scope::Chat, Scope::Tools],
+            spends: false,
         },
         Some("/v1/approvals/{id}/decision") => Need {
             scopes: &[Scope::ApprovalsDecideOwn, Scope::ApprovalsDecideAny],
@@ -143,13 +146,11 @@ async fn admit(
     need: &Need,
 ) -> Result<(Identity, Option<Allowance>), ApiError> {
     let parts = &app.parts;
-    let presented = keys::parse(credential(headers)?).map_err(|_| refused("the API key is malformed"))?;
+    let credential = credential(headers)?;
     let now = parts.clock.now();
-    let found = parts.keys.find(&presented.id).await?;
-    let record = proven(found, &presented.hash(), now)?;
-    if !record.policy.enabled || record.policy.expires_at.is_some_and(|end| end <= now) {
-        return Err(unusable());
-    }
+    let record = keys::admit::admit(&*parts.keys, credential, now)
+        .await
+        .map_err(not_admitted)?;
     if !need.scopes.is_empty()
         && !need
             .scopes
@@ -247,19 +248,6 @@ fn credential(headers: &HeaderMap) -> Result<&str, ApiError> {
     if key.is_empty() { Err(none()) } else { Ok(key) }
 }
 
-/// The record, if the presented secret is its own or the one it had before a rotation, in its grace time.
-fn proven(found: Option<KeyRecord>, presented: &HashedKey, now: Timestamp) -> Result<KeyRecord, ApiError> {
-    // An unknown id costs the same comparison as a known one.
-    let nobody = HashedKey::from_digest([0; 32]);
-    let stored = found.as_ref().map_or(&nobody, |record| &record.hash);
-    let current = keys::matches(stored, presented);
-    let previous = found
-        .as_ref()
-        .and_then(|record| record.previous)
-        .is_some_and(|old| now < old.valid_until && keys::matches(&old.hash, presented));
-    found.filter(|_| current || previous).ok_or_else(unusable)
-}
-
 fn quota(app: &AppState, record: &KeyRecord) -> Result<(), ApiError> {
     let Some(limit_tokens) = record.policy.tokens_per_day else {
         return Ok(());
@@ -285,25 +273,20 @@ fn user_of(headers: &HeaderMap, header: Option<&str>, key: &KeyId) -> Result<Use
 }
 
 fn identity(record: KeyRecord, user: UserId) -> Identity {
-    let policy = record.policy;
+    let on_disconnect = record.policy.on_disconnect;
     Identity {
-        caller: Caller {
-            key_id: record.id,
-            user,
-            scopes: policy.scopes,
-            mode_ceiling: policy.mode_ceiling,
-            models: policy.models,
-            tools: policy.tools,
-            tokens_per_day: policy.tokens_per_day,
-        },
-        on_disconnect: policy.on_disconnect,
+        caller: keys::admit::caller(record, user),
+        on_disconnect,
         mode: None,
         conversation: None,
     }
 }
 
-fn unusable() -> ApiError {
-    refused("the API key is unknown, disabled or expired")
+fn not_admitted(reason: NotAdmitted) -> ApiError {
+    match reason {
+        NotAdmitted::Malformed | NotAdmitted::Unusable => refused(&reason.to_string()),
+        NotAdmitted::Store(error) => error.into(),
+    }
 }
 
 /// One shape for every refusal: what is wrong, and how to send a key. It never repeats what was sent.

@@ -8,6 +8,7 @@ pub(super) mod docs;
 pub(super) mod fallback;
 pub(super) mod health;
 pub(super) mod knowledge;
+pub(super) mod mcp;
 pub(super) mod memory;
 pub(super) mod models;
 pub(super) mod runs;

@@ -34,6 +34,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("sqlx", &["store"]),
     ("rusqlite", &["store"]),
     ("reqwest", &["io"]),
+    ("rmcp", &["mcp", "root"]),
     ("chromadb", &["kb"]),
     ("rustix", &["io", "store"]),
 ];

@@ -7,6 +7,7 @@
 mod chroma;
 mod crash;
 mod embeddings;
+mod mcp_server;
 mod sandbox;
 mod sdk;
 mod smoke;
@@ -118,6 +119,7 @@ const SUITES: &[Suite] = &[
     }),
     suite("scenarios", Tier::Change, Needs::Nothing, scenarios::suite),
     suite("eval", Tier::Change, Needs::Nothing, evaluation),
+    suite("mcp-server", Tier::All, Needs::Release, mcp_server::run),
     suite("audit", Tier::All, Needs::Nothing, audit::run),
 ];
 

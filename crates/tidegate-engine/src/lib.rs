@@ -13,6 +13,7 @@
 mod allowance;
 mod approval;
 mod budget;
+pub mod call;
 pub mod capabilities;
 mod emitter;
 pub mod event;
@@ -42,6 +43,7 @@ mod turn;
 pub mod viewer;
 pub mod waves;
 
+pub use call::{CallEnd, CallRequest};
 pub use event::{Finished, Outcome, RunError, RunEvent};
 pub use memory::Memory;
 pub use options::Options;

@@ -222,6 +222,13 @@ impl Composer {
         self.skills()
     }
 
+    /// The enabled skills whole, read now, on a blocking thread.
+    pub fn skills_whole(&self) -> Vec<Arc<Skill>> {
+        let mut skills = self.reader.skills();
+        skills.retain(|skill| skill.enabled);
+        skills
+    }
+
     /// What is wrong with the files now, as sentences that name no folder.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = self.reader.agent.faults();

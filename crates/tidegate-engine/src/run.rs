@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// Opens the journal, once somebody waits for it.
-    fn opening(self: &Arc<Self>, record: RunRecord, first: Checkpoint) -> Opening {
+    pub(crate) fn opening(self: &Arc<Self>, record: RunRecord, first: Checkpoint) -> Opening {
         let engine = Arc::clone(self);
         Opening::new(async move { Ok(engine.parts.runs.open(&record, &first).await?) }.boxed())
     }
@@ -180,6 +180,11 @@ impl Engine {
         let mut faults = self.parts.composer.faults();
         faults.extend(self.parts.routing.faults());
         faults
+    }
+
+    /// The operator's enabled skills, read now; for a blocking thread.
+    pub fn skills(&self) -> Vec<Arc<crate::prompt::skill::Skill>> {
+        self.parts.composer.skills_whole()
     }
 
     /// The server tools a caller may use at all, whatever the request says.
@@ -230,7 +235,7 @@ impl Engine {
         )
     }
 
-    fn take_slot(self: &Arc<Self>, key_id: &KeyId) -> Result<Slot, RunError> {
+    pub(crate) fn take_slot(self: &Arc<Self>, key_id: &KeyId) -> Result<Slot, RunError> {
         let turns_max = self.parts.options.turns_per_key_max;
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         let count = turns.entry(key_id.clone()).or_default();
@@ -356,7 +361,7 @@ fn schema(spec: &Arc<ToolSpec>) -> ToolSchema {
 
 /// One of a key's turns under way; given back when it is dropped.
 #[derive(Debug)]
-struct Slot {
+pub(crate) struct Slot {
     engine: Arc<Engine>,
     key_id: KeyId,
 }
@@ -445,7 +450,7 @@ async fn out_of_time(turn: &Turn) -> Ending {
 }
 
 /// Closes the journal, and only then tells the viewer: what was acknowledged survives the end of the process.
-async fn close(turn: &Turn, ending: Ending, slot: Slot) {
+pub(crate) async fn close(turn: &Turn, ending: Ending, slot: Slot) {
     let in_flight = turn.effects_in_flight.load(Ordering::SeqCst) > 0;
     let (state, outcome) = match &ending {
         Ending::Finished {

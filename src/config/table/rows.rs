@@ -212,6 +212,17 @@ pub const SETTINGS: &[Setting] = &[
     row("kb.authority[].level", Choice(&["primary", "interpretation", "secondary"]), "\"primary\"",
         "What such documents have: the source itself, an explanation with some right to be one, or anything else."),
 
+    row("mcp_server.enabled", Flag, "true", "Whether `/mcp` answers and `tidegate mcp serve` runs: the read-only tools for other agents."),
+    row("mcp_server.allow_writes", Flag, "false",
+        "Whether other agents are also offered tools that change, send or fetch something, and `ask_agent` may do more than read. The key's ceiling and the gate hold all the same."),
+    row("mcp_server.skills", Flag, "true", "Whether skills are offered as prompts; whoever has a key can then read their text."),
+    row("mcp_server.documents", Flag, "true", "Whether the documents are offered as resources, to keys that may read them with a tool."),
+    row("mcp_server.sessions_max", Count, "256",
+        "Sessions of `/mcp` open at once, of clients that need one; beyond it a new one is 503. One key has at most a quarter."),
+    row("mcp_server.session_idle_s", Count, "1800", "After how long without a message a session is closed, in seconds."),
+    row("mcp_server.approval_wait_s", Whole, "120",
+        "How long a call waits for the person whom the client asks for an approval, in seconds; 0 asks nobody."),
+
     row("embeddings.provider", Choice(&["builtin", "ollama", "openai", "local", "none"]), "\"builtin\"",
         "Who makes vectors: the table that is part of tidegate, an Ollama server, any server with `/v1/embeddings`, a model in a folder (needs a build with `local-embedder`), or nobody."),
     row("embeddings.model", Text, "\"nomic-embed-text\"",

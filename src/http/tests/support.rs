@@ -176,6 +176,7 @@ impl Server {
             documents: Arc::new(NoDocuments),
             approval_s: 300,
             models: Arc::new(Parrot),
+            mcp: None,
             readiness: readiness.clone(),
             clock: Arc::new(Noon),
             entropy,
