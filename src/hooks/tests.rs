@@ -23,6 +23,7 @@ fn call() -> (ToolCall, ToolSpec, ToolContext) {
             mode: ToolMode::WriteText,
             effect: Effect::Write,
             parameters: Vec::new(),
+            input_schema: None,
             timeout_ms: 1_000,
             output_bytes_max: 1_000,
         },

@@ -11,7 +11,9 @@ mod ledger;
 mod memory;
 mod model;
 mod operator;
+mod server_logins;
 mod store;
+mod tool_pins;
 
 pub use approval::ApprovalStore;
 pub use audit::{AuditDecision, AuditEntry, AuditEvent, AuditFault, AuditTrail};
@@ -28,6 +30,8 @@ pub use memory::{
 };
 pub use model::{ChatModel, ModelStream};
 pub use operator::{FileFault, LineLog, OperatorFiles};
+pub use server_logins::ServerLogins;
 pub use store::{
     HeldTurn, HeldTurnStore, KeyPage, KeyRemoval, KeyStore, LastAdmin, PageRequest, PolicyChange, RunStore,
 };
+pub use tool_pins::{ToolPin, ToolPins};

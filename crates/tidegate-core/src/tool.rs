@@ -132,6 +132,9 @@ pub enum ToolMode {
     GitCommit,
     /// A push to a remote. Always asks, in every mode.
     GitPush,
+    /// A tool of another server, over the Model Context Protocol. What it does is unknown unless the operator
+    /// trusts that server's word.
+    Mcp,
     /// The full text of an earlier result of this turn. A control tool: the engine answers it.
     LastOutput,
     /// The capability report. A control tool: the engine answers it.
@@ -140,7 +143,7 @@ pub enum ToolMode {
 
 impl ToolMode {
     /// Every mode.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::ReadText,
         Self::ListFiles,
         Self::WriteText,
@@ -160,6 +163,7 @@ impl ToolMode {
         Self::GitClone,
         Self::GitCommit,
         Self::GitPush,
+        Self::Mcp,
         Self::LastOutput,
         Self::Introspect,
     ];
@@ -176,6 +180,7 @@ impl ToolMode {
             | Self::ReadDocument
             | Self::ListDocuments
             | Self::GitRead
+            | Self::Mcp
             | Self::LastOutput
             | Self::Introspect => Effect::Read,
             Self::WriteText | Self::GitCommit => Effect::Write,
@@ -208,7 +213,8 @@ impl ToolMode {
             | Self::GitRead
             | Self::GitClone
             | Self::GitCommit
-            | Self::GitPush => false,
+            | Self::GitPush
+            | Self::Mcp => false,
         }
     }
 
@@ -234,6 +240,7 @@ impl ToolMode {
             Self::GitClone => "git_clone",
             Self::GitCommit => "git_commit",
             Self::GitPush => "git_push",
+            Self::Mcp => "mcp",
             Self::LastOutput => "last_output",
             Self::Introspect => "introspect",
         }
@@ -296,6 +303,9 @@ pub struct ToolSpec {
     pub effect: Effect,
     /// Its arguments, in order.
     pub parameters: Vec<Parameter>,
+    /// The JSON Schema of the arguments where it comes from outside and says more than `parameters` can; these are
+    /// empty then.
+    pub input_schema: Option<Value>,
     /// How long one call may take.
     pub timeout_ms: u64,
     /// How many bytes of output one call may yield.
@@ -305,6 +315,9 @@ pub struct ToolSpec {
 impl ToolSpec {
     /// The JSON Schema of the tool's arguments, as the model API takes it.
     pub fn parameters_schema(&self) -> Value {
+        if let Some(schema) = &self.input_schema {
+            return schema.clone();
+        }
         let mut properties = Map::new();
         for parameter in &self.parameters {
             properties.insert(parameter.name.clone(), parameter.schema());

@@ -106,6 +106,7 @@ impl ToolBox for Outside {
             mode: ToolMode::CurrentTime,
             effect: Effect::Read,
             parameters: Vec::new(),
+            input_schema: None,
             timeout_ms: 5_000,
             output_bytes_max: 100,
         })])

@@ -59,6 +59,7 @@ fn wrap(turn: &Turn, spec: &ToolSpec, text: String) -> String {
             | ToolMode::GitClone
             | ToolMode::GitCommit
             | ToolMode::GitPush
+            | ToolMode::Mcp
             // Whoever wrote the document is not whom the model takes instructions from.
             | ToolMode::SearchKnowledge
             | ToolMode::ReadDocument

@@ -387,9 +387,8 @@ fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
         | ToolMode::GitRead
         | ToolMode::GitClone
         | ToolMode::GitCommit
-        | ToolMode::GitPush => {
-            ToolResult::failed(FailureCode::Internal, "this tool is not run by the engine")
-        }
+        | ToolMode::GitPush
+        | ToolMode::Mcp => ToolResult::failed(FailureCode::Internal, "this tool is not run by the engine"),
     }
 }
 

@@ -325,6 +325,7 @@ fn spec() -> ToolSpec {
         description: String::new(),
         mode: ToolMode::Shell,
         effect: Effect::External,
+        input_schema: None,
         parameters: vec![Parameter {
             name: "command".to_owned(),
             kind: ParameterType::String,

@@ -229,7 +229,8 @@ impl Policy {
     fn departure(&self, call: &ToolCall, spec: &ToolSpec, facts: &Facts) -> Option<Denial> {
         let secrets = self.secrets.as_ref()?;
         let leaves = match spec.effect {
-            Effect::Read | Effect::Write => false,
+            // What another server is asked leaves this one, whatever that server does with it.
+            Effect::Read | Effect::Write => spec.mode == ToolMode::Mcp,
             Effect::Network => true,
             Effect::External => spec.mode != ToolMode::Shell || command::leaves(facts),
         };

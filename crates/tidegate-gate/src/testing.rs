@@ -70,6 +70,7 @@ pub(crate) fn spec(name: &str, mode: ToolMode, effect: Effect) -> ToolSpec {
         mode,
         effect,
         parameters: vec![parameter("path"), parameter("content")],
+        input_schema: None,
         timeout_ms: 1000,
         output_bytes_max: 1000,
     }

@@ -134,6 +134,11 @@ impl OperatorClient {
         self.request(Method::POST, url)
     }
 
+    /// Begins a DELETE.
+    pub fn delete(&self, url: &str) -> Request {
+        self.request(Method::DELETE, url)
+    }
+
     fn request(&self, method: Method, url: &str) -> Request {
         let plain = self.plain.as_ref();
         let plain = plain.and_then(|pool| plain::Request::new(pool, method.clone(), url));

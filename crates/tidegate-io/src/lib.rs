@@ -6,6 +6,7 @@
 //! (`tidegate-gate`); this crate makes sure that what was judged is what is touched.
 
 pub mod chain;
+pub mod child;
 pub mod files;
 pub mod guarded;
 pub mod http;

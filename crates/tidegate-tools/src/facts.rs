@@ -64,6 +64,7 @@ impl Tools {
             | ToolMode::GitClone
             | ToolMode::GitCommit
             | ToolMode::GitPush
+            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => self.path_facts(&values, spec).await,
         };
@@ -214,6 +215,7 @@ impl Tools {
             | ToolMode::GitRead
             | ToolMode::GitCommit
             | ToolMode::GitPush
+            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => return,
         };

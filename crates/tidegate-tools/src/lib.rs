@@ -252,6 +252,7 @@ impl Tools {
                 ToolMode::Command
                 | ToolMode::HttpGet
                 | ToolMode::HttpPost
+                | ToolMode::Mcp
                 | ToolMode::LastOutput
                 | ToolMode::Introspect,
                 _,
@@ -284,6 +285,7 @@ impl Tools {
             | ToolMode::GitClone
             | ToolMode::GitCommit
             | ToolMode::GitPush
+            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => not_ours(&row.spec),
         }
@@ -323,6 +325,7 @@ impl Tools {
             | ToolMode::HttpGet
             | ToolMode::HttpPost
             | ToolMode::PageTitle
+            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => not_ours(spec),
         }

@@ -148,6 +148,6 @@ pub(crate) fn slots(mode: ToolMode) -> Option<&'static [Slot]> {
         ToolMode::LastOutput => Some(LAST),
         ToolMode::Introspect => Some(&[]),
         // The arguments of these are their rows' own; those of the last come from elsewhere and have no row.
-        ToolMode::Command | ToolMode::HttpGet | ToolMode::HttpPost => None,
+        ToolMode::Command | ToolMode::HttpGet | ToolMode::HttpPost | ToolMode::Mcp => None,
     }
 }

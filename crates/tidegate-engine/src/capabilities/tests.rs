@@ -28,6 +28,7 @@ fn tool(name: &str, mode: ToolMode) -> Arc<ToolSpec> {
         mode,
         effect: mode.effect(),
         parameters: Vec::new(),
+        input_schema: None,
         timeout_ms: 1,
         output_bytes_max: 1,
     })

@@ -248,6 +248,7 @@ pub(super) fn heading(mode: ToolMode) -> &'static str {
         | ToolMode::PageTitle
         | ToolMode::GitClone
         | ToolMode::GitPush => "Tools that reach another machine",
+        ToolMode::Mcp => "Tools of other servers",
         ToolMode::LastOutput | ToolMode::Introspect => "Tools about this conversation",
     }
 }

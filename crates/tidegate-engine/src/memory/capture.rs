@@ -236,6 +236,7 @@ fn result(turn: &Turn, message: &Message) -> Option<Seen> {
             | ToolMode::GitClone
             | ToolMode::GitCommit
             | ToolMode::GitPush
+            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect,
         )

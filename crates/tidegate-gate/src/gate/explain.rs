@@ -214,6 +214,7 @@ impl PermissionGate {
             | ToolMode::GitClone
             | ToolMode::GitCommit
             | ToolMode::GitPush
+            | ToolMode::Mcp
             | ToolMode::LastOutput
             | ToolMode::Introspect => false,
         };

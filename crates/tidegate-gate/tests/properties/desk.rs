@@ -45,6 +45,7 @@ pub(crate) fn spec(name: &str, mode: ToolMode, effect: Effect, parameters: &[&st
         mode,
         effect,
         parameters: parameters.iter().map(parameter).collect(),
+        input_schema: None,
         timeout_ms: 1_000,
         output_bytes_max: 1_000,
     }

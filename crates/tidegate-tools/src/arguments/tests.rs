@@ -33,6 +33,7 @@ fn spec() -> ToolSpec {
         description: "An example.".to_owned(),
         mode: ToolMode::Command,
         effect: Effect::External,
+        input_schema: None,
         parameters: vec![
             title,
             colour,

@@ -74,6 +74,7 @@ impl Row {
             mode,
             effect: effect(mode, raw.effect)?,
             parameters,
+            input_schema: None,
             timeout_ms: raw.timeout_ms.unwrap_or(TIMEOUT_MS_DEFAULT),
             output_bytes_max: raw.output_bytes_max.unwrap_or(OUTPUT_BYTES_DEFAULT),
         };
@@ -135,6 +136,9 @@ fn template(raw: &RawRow, mode: ToolMode) -> Result<Template, String> {
     let headers = ("headers", !raw.headers.is_empty());
     let body = ("body", raw.body.is_some());
     match mode {
+        ToolMode::Mcp => Err(
+            "no row has `mode = \"mcp\"`: the tools of MCP servers come from the servers in `mcp_servers.json`".to_owned(),
+        ),
         ToolMode::Command => {
             only(mode, &[url, headers, body])?;
             let command = raw

@@ -155,6 +155,7 @@ mod tests {
             description: String::new(),
             mode: ToolMode::PageTitle,
             effect: ToolMode::PageTitle.effect(),
+            input_schema: None,
             parameters: vec![Parameter {
                 name: "url".to_owned(),
                 kind: ParameterType::String,

@@ -24,6 +24,7 @@ fn spec() -> ToolSpec {
         description: "An example.".to_owned(),
         mode: ToolMode::Command,
         effect: Effect::External,
+        input_schema: None,
         parameters: vec![
             parameter("a", ParameterType::String),
             parameter("b", ParameterType::String),
