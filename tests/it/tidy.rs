@@ -17,7 +17,7 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("store", &["core"]),
     ("kb", &["core", "io"]),
     ("memory", &["core", "gate"]),
-    ("mcp", &["core", "io"]),
+    ("mcp", &["core", "gate", "io"]),
 ];
 
 /// Third parties with one home each: package, and the crates (or `root`) that may name it.
