@@ -7,6 +7,7 @@ mod background;
 mod bank;
 pub mod bootstrap;
 pub mod error;
+mod ground;
 pub mod knowledge;
 mod live_zones;
 mod logs;
@@ -16,18 +17,19 @@ pub mod policy;
 mod readiness;
 mod reindex;
 mod reload;
+pub mod servers;
 pub mod shipped;
 mod surroundings;
 mod zones;
 
-use std::{io::Write, sync::Arc};
+use std::{
+    io::Write,
+    sync::{Arc, Mutex},
+};
 
 use tidegate_core::{
     clock::{Clock, Entropy},
-    port::{
-        ApprovalStore as _, AuditTrail, Embedder, KeyStore, KnowledgeBase, LastAdmin, LineLog, OperatorFiles,
-        RunStore,
-    },
+    port::{AuditTrail, Embedder, KeyStore, KnowledgeBase, LastAdmin, LineLog, OperatorFiles},
     secret::Secret,
 };
 use tidegate_engine::{Engine, hooks::Hooks, prompt::Composer, routing::RoutingGate};
@@ -41,12 +43,14 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     bootstrap::FirstKey,
+    ground::Ground,
     knowledge::Knowledge,
     logs::Logs,
     reload::{Following, Reload},
+    servers::AllTools,
     zones::{real, zones},
 };
-pub use self::{error::Error, logs::NoLog};
+pub use self::{error::Error, ground::open_store, logs::NoLog};
 use crate::{
     clock::{OsEntropy, SystemClock},
     config::{
@@ -92,6 +96,9 @@ pub struct App {
     documents: Arc<dyn DocumentDoor>,
     logs: Vec<Arc<dyn LineLog>>,
     reload: Reload,
+    /// The other MCP servers, and what keeps them, until it is begun.
+    servers: Option<tidegate_mcp::Hub>,
+    servers_worker: Mutex<Option<tidegate_mcp::Worker>>,
 }
 
 impl App {
@@ -102,27 +109,28 @@ impl App {
         lifecycle: &Lifecycle,
         purpose: Purpose,
     ) -> Result<Self, Error> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new(settings.zone.clone()));
-        let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
         let files: Arc<dyn OperatorFiles> = Arc::new(DiskBut::new(zones::database(&settings)));
         let composer = instructions(&settings, Arc::clone(&files)).await?;
-        let store = Arc::new(open_store(&settings, Arc::clone(&clock), lifecycle).await?);
-        if purpose.serves() {
-            recover(&store, &*clock).await?;
-        }
-        surroundings::check_disposable(&settings, &*store).await?;
-        surroundings::warn_of_settings(&settings);
+        let ground = Ground::open(&settings, lifecycle, purpose).await?;
         let found = find_models(&settings, environment).await?;
         let models = Arc::new(found.models);
         let redactor = Arc::new(redactor(&settings, environment)?);
-        let embedder = knowledge::embedder(&settings, &clock, &entropy).await?;
-        let knowledge = knowledge::open(&settings, &store, embedder.as_ref(), &clock, purpose.serves())?;
+        let embedder = knowledge::embedder(&settings, &ground.clock, &ground.entropy).await?;
+        let (store, clock) = (&ground.store, &ground.clock);
+        let knowledge = knowledge::open(&settings, store, embedder.as_ref(), clock, purpose.serves())?;
         let base = knowledge.as_ref().map(|knowledge| Arc::clone(&knowledge.base));
-        let tools = open_tools(&settings, &redactor.values(), base.clone())?;
-        let tools = tools.describe(|text| redactor.redact(text).into_owned());
+        let tools = open_tools(&settings, &redactor.values(), base.clone())?
+            .describe(|text| redactor.redact(text).into_owned());
         let logs = Logs::open(&settings, lifecycle, purpose);
         let (audit, audit_lines) = logs::open_trail(&settings, lifecycle, purpose);
         let triage = Masked::new(Arc::clone(&logs.triage), Arc::clone(&redactor));
+        let house = ground.house(tools.network(), environment, &files);
+        let (servers, servers_worker) = servers::opened(&settings, &house, purpose)?.unzip();
+        let Ground {
+            store,
+            clock,
+            entropy,
+        } = ground;
         let routing = Arc::new(routing_gate(&settings, files, embedder.as_ref(), triage, &clock));
         let remembering = memory::Parts {
             store: &store,
@@ -133,15 +141,15 @@ impl App {
             clock: &clock,
             entropy: &entropy,
         };
-        let memory = memory::open(&settings, remembering)?;
         let surroundings = surroundings::surroundings(&settings, &tools, purpose).await;
         let following = Following::of(&settings, knowledge.as_ref());
         let bank = bank::Bank::open(&settings, following.zones.clone(), base.clone(), &audit, &clock)?;
         let reload = Reload::new(&settings, tools, Arc::clone(&redactor), following)?;
         let engine = Arc::new(Engine::new(tidegate_engine::Parts {
             model: Arc::clone(&models) as _,
-            tools: Arc::clone(&reload.tools) as _,
+            tools: Arc::new(AllTools::new(&reload.tools, servers.as_ref())),
             gate: Arc::clone(&reload.gate),
+            memory: memory::open(&settings, remembering)?,
             redactor,
             composer: Arc::new(composer),
             routing: Arc::clone(&routing),
@@ -151,7 +159,6 @@ impl App {
             approvals: Arc::clone(&store) as _,
             audit: Arc::clone(&audit),
             hooks: all_hooks(&settings, base.as_ref()),
-            memory,
             tool_log: Arc::clone(&logs.tools),
             model_log: Arc::clone(&logs.models),
             prices: Arc::new(settings.config.models.prices.clone()),
@@ -177,6 +184,8 @@ impl App {
             logs: logs.all(audit_lines),
             settings,
             reload,
+            servers,
+            servers_worker: Mutex::new(servers_worker),
         })
     }
 
@@ -262,6 +271,7 @@ impl App {
             documents: Arc::clone(&self.documents),
             models: Arc::clone(&self.models) as _,
             mcp: self.settings.config.mcp_server.enabled.then(|| self.mcp()),
+            servers: self.servers.clone(),
             readiness: Arc::new(readiness::Readiness {
                 store: Arc::clone(&self.store),
                 engine: Arc::clone(&self.engine),
@@ -344,48 +354,6 @@ async fn instructions(settings: &Settings, files: Arc<dyn OperatorFiles>) -> Res
     Ok(composer)
 }
 
-/// Opens the database; its writer runs until the lifecycle closes.
-pub async fn open_store(
-    settings: &Settings,
-    clock: Arc<dyn Clock>,
-    lifecycle: &Lifecycle,
-) -> Result<Store, Error> {
-    tidegate_io::files::create_private_dir(&settings.data_dir).map_err(|problem| Error::Folder {
-        path: settings.data_dir.clone(),
-        problem: problem.to_string(),
-        setting: "data_dir",
-    })?;
-    let (store, worker) = Store::open(settings.config.store.clone(), clock).await?;
-    lifecycle.writers.spawn(worker.run(lifecycle.closing.clone()));
-    Ok(store)
-}
-
-/// Makes sure that this is the only daemon, and closes what an earlier one left open.
-async fn recover(store: &Store, clock: &dyn Clock) -> Result<(), Error> {
-    store.lock_daemon()?;
-    let (indeterminate, interrupted) = store.recover(clock.now()).await?;
-    if indeterminate + interrupted > 0 {
-        tracing::warn!(
-            interrupted,
-            indeterminate,
-            "an earlier process left runs unfinished; they were closed"
-        );
-    }
-    let (void, cut_off) = store.recover_approvals(clock.now()).await?;
-    if void + cut_off > 0 {
-        tracing::warn!(
-            void,
-            cut_off,
-            "approvals that nothing had spent are void after the restart"
-        );
-    }
-    let keys = store.sweep_deleted_keys().await?;
-    if keys > 0 {
-        tracing::info!(keys, "what deleted keys had left was erased");
-    }
-    Ok(())
-}
-
 /// The models, and how they were found.
 #[derive(Debug)]
 pub struct Found {
@@ -459,6 +427,7 @@ fn secrets(settings: &Settings, environment: &Environment) -> Result<Vec<Secret>
         .chain(settings.config.kb.chroma_secret.clone())
         .chain(environment.get("OPENAI_API_KEY").map(Secret::new))
         .chain(bootstrap_key(settings, environment)?)
+        .chain(servers::secrets(settings, environment))
         .collect())
 }
 

@@ -104,7 +104,7 @@ pub async fn run(arguments: Arguments, environment: &Environment, out: Out<'_>) 
         Command::Memory(command) => {
             return Box::pin(memory::run(place.settings()?, environment, &command, out)).await;
         }
-        Command::Mcp(args::mcp::Mcp::Serve(command)) => Box::pin(mcp::serve(&place, &command)).await?,
+        Command::Mcp(command) => Box::pin(mcp::run(&place, &command, out)).await?,
         Command::Embed(command) => Box::pin(embed::run(place.settings()?, &command, out)).await?,
         Command::Audit(args::Audit::Verify) => return audit::verify(&place.settings()?, out),
         Command::Init(command) => init::run(&place, &command, out)?,

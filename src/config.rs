@@ -65,6 +65,8 @@ pub struct Config {
     pub kb: crate::app::knowledge::Options,
     /// What is remembered of people.
     pub memory: tidegate_engine::memory::Options,
+    /// Other MCP servers.
+    pub mcp: crate::app::servers::Options,
     /// What other agents are offered.
     pub mcp_server: crate::mcp::Options,
     /// Where vectors come from.
@@ -105,6 +107,7 @@ impl Default for Config {
             tools: tidegate_tools::Options::default(),
             kb: crate::app::knowledge::Options::default(),
             memory: tidegate_engine::memory::Options::default(),
+            mcp: crate::app::servers::Options::default(),
             mcp_server: crate::mcp::Options::default(),
             embeddings: crate::app::knowledge::EmbeddingOptions::default(),
             models: tidegate_llm::Options::default(),

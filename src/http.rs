@@ -56,7 +56,7 @@ pub use readiness::{ReadinessItem, ReadinessSource};
 
 use crate::http::routes::{
     admin_keys, approvals, capabilities, chat_completions, docs, fallback, health, knowledge, mcp, memory,
-    models, runs,
+    models, runs, servers,
 };
 
 /// Everything the front end is plugged into.
@@ -86,6 +86,8 @@ pub struct Parts {
     pub models: Arc<dyn ChatModel>,
     /// What other agents are offered; absent where that is switched off.
     pub mcp: Option<crate::mcp::Server>,
+    /// The other MCP servers; `None` where none are connected to.
+    pub servers: Option<tidegate_mcp::Hub>,
     /// What is missing.
     pub readiness: Arc<dyn ReadinessSource>,
     /// The wall clock.
@@ -164,6 +166,10 @@ fn routes_of_the_api() -> OpenApiRouter<AppState> {
             "/v1/admin/kb/documents/{*path}",
             put(knowledge::put).delete(knowledge::remove),
         )
+        .routes(routes!(servers::list))
+        .routes(routes!(servers::reload))
+        .routes(routes!(servers::restart))
+        .routes(routes!(servers::approve))
         .routes(routes!(memory::list, memory::erase))
         .routes(routes!(memory::add))
         .routes(routes!(

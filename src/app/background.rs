@@ -1,6 +1,9 @@
 //! What goes on beside the requests: reading the documents, learning from turns, and removing what is too old.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
 use tidegate_core::{
     clock::days_before,
@@ -19,6 +22,7 @@ impl App {
         self.spawn_pruning();
         self.spawn_reading();
         self.spawn_learning();
+        self.spawn_servers();
     }
 
     /// Reads the documents, now and whenever they change.
@@ -37,6 +41,19 @@ impl App {
             self.lifecycle
                 .tracker
                 .spawn(task.run(self.lifecycle.soft.clone()));
+        }
+    }
+
+    /// Connects to other MCP servers and keeps them. Nobody waits for it.
+    fn spawn_servers(&self) {
+        let worker = self
+            .servers_worker
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(worker) = worker {
+            let soft = self.lifecycle.soft.clone();
+            self.lifecycle.tracker.spawn(worker.run(soft));
         }
     }
 

@@ -89,7 +89,7 @@ impl Own {
             &config.routing.vocabulary_file,
             &config.routing.examples_file,
             &config.routing.counterexamples_file,
-            &settings.home.join("mcp_servers.json"),
+            &config.mcp.file,
             &settings.home.join(FILE),
             // Read at the next start, where none is named.
             &settings.working_folder.join(FILE),

@@ -1,97 +1,37 @@
-//! `tidegate mcp serve`: the protocol on standard input and output. Standard output belongs to it alone; what is to be
-//! logged goes to standard error and the logs folder.
+//! `tidegate mcp`: the server for other agents on standard input, and the servers whose tools the agent has.
+//!
+//! What concerns the file and what was accepted works on the disk itself, also while the daemon runs: it looks at both
+//! every two seconds. `test`, `approve` and `login` connect by themselves.
 
-use std::sync::Arc;
+mod desk;
+mod file;
+mod login;
+mod reload;
+mod serve;
 
-use tidegate_core::secret::Secret;
+use super::{Place, args::mcp::Mcp, error::Error, output::Out};
+use crate::lifecycle::Lifecycle;
 
-use super::{Place, args::mcp::Serve, error::Error};
-use crate::{
-    app::{self, App, Purpose},
-    config::{Settings, secret},
-    lifecycle::{Lifecycle, Signals},
-    mcp::stdio,
-    telemetry,
-};
-
-/// Where the key stands.
-const VARIABLE: &str = "TIDEGATE_KEY";
-
-/// Serves until the client closes its end.
-pub async fn serve(place: &Place<'_>, command: &Serve) -> Result<(), Error> {
-    let (_, settings) = place.resolve()?;
-    if !settings.config.mcp_server.enabled {
-        let text = "`mcp_server.enabled` is false: set it to true to serve other agents";
+/// Runs a command.
+pub async fn run(place: &Place<'_>, command: &Mcp, out: Out<'_>) -> Result<(), Error> {
+    if let Mcp::Serve(command) = command {
+        return Box::pin(serve::serve(place, command)).await;
+    }
+    let settings = place.settings()?;
+    if !settings.config.mcp.enabled {
+        let text = "MCP servers are switched off (`mcp.enabled`)";
         return Err(Error::Refused(text.to_owned()));
     }
-    let key = key(place, &settings)?;
-    // Private where it is new; where it cannot be made, the console is all there is, and says so.
-    drop(tidegate_io::files::create_private_dir(&settings.logs));
-    let directives = place.environment.get("RUST_LOG");
-    let guard =
-        telemetry::start(&settings.config.logs, &settings.logs, directives).map_err(app::Error::Part)?;
-    guard.mask(Arc::new(app::redactor(&settings, place.environment)?));
-    let mut signals = Signals::listen().map_err(app::Error::Signals)?;
-    let lifecycle = Lifecycle::new();
-    let outcome = Box::pin(serve_until(
-        place,
-        settings,
-        &lifecycle,
-        &mut signals,
-        (key, command),
-    ))
-    .await;
-    lifecycle.close().await;
-    drop(guard);
-    outcome
-}
-
-async fn serve_until(
-    place: &Place<'_>,
-    settings: Settings,
-    lifecycle: &Lifecycle,
-    signals: &mut Signals,
-    (key, command): (Secret, &Serve),
-) -> Result<(), Error> {
-    let drain_ms = settings.config.server.drain_timeout_ms;
-    let bind = settings.bind;
-    let built = App::build(settings, place.environment, lifecycle, Purpose::Serve).await;
-    let app = built.map_err(|error| {
-        let is_taken = matches!(
-            error,
-            app::Error::Database(tidegate_store::Error::DaemonRunning { .. })
-        );
-        if !is_taken {
-            return Error::App(error);
+    match command {
+        Mcp::Serve(_) => Ok(()),
+        Mcp::Add(add) => file::add(&settings.config.mcp.file, add, out),
+        Mcp::Reload(output) => reload::reload(place, &settings, output.json, out).await,
+        Mcp::List(_) | Mcp::Remove(_) | Mcp::Test(_) | Mcp::Approve(_) | Mcp::Login(_) | Mcp::Logout(_) => {
+            let lifecycle = Lifecycle::new();
+            let done = Box::pin(desk::run(place, settings, &lifecycle, command, out)).await;
+            lifecycle.soft.cancel();
+            lifecycle.close().await;
+            done
         }
-        let text = "another tidegate has the database; connect to its address instead";
-        Error::Refused(format!("{text}, http://{bind}/mcp"))
-    })?;
-    app.attend();
-    let door = app.mcp_door(key, command.user.clone());
-    let serving = async {
-        let ended = stdio::serve(app.mcp(), door).await;
-        lifecycle.soft.cancel();
-        ended
-    };
-    let (ended, _) = tokio::join!(
-        serving,
-        lifecycle.shut_down(async || signals.next().await, drain_ms)
-    );
-    ended.map_err(|error| Error::Refused(error.to_string()))
-}
-
-fn key(place: &Place<'_>, settings: &Settings) -> Result<Secret, Error> {
-    let text = place.environment.get(VARIABLE).ok_or_else(|| {
-        Error::Usage(format!(
-            "no key: set {VARIABLE} to one that `tidegate keys create` made, itself or as file:PATH"
-        ))
-    })?;
-    // A key itself is no reference; only where it stands in a file is there something to look up.
-    let resolved = if text.starts_with(crate::keys::PREFIX) {
-        Ok(Secret::new(text.trim()))
-    } else {
-        secret::resolve(text, place.environment, &settings.home)
-    };
-    resolved.map_err(|problem| Error::Usage(format!("{VARIABLE}: {problem}")))
+    }
 }

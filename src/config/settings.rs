@@ -150,6 +150,7 @@ impl<'l> Problems<'l> {
 /// Makes the operator's own paths absolute.
 fn at_home(config: &mut Config, home: &Path) {
     let Config {
+        mcp,
         memory,
         prompt,
         routing,
@@ -167,6 +168,7 @@ fn at_home(config: &mut Config, home: &Path) {
         &mut routing.examples_file,
         &mut routing.counterexamples_file,
         &mut tools.knowledge_bank,
+        &mut mcp.file,
     ]
     .into_iter()
     .chain(&mut tools.tools_file)

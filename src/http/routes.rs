@@ -12,3 +12,4 @@ pub(super) mod mcp;
 pub(super) mod memory;
 pub(super) mod models;
 pub(super) mod runs;
+pub(super) mod servers;

@@ -11,5 +11,6 @@ pub(super) mod knowledge;
 pub(super) mod memory;
 pub(super) mod messages;
 pub(super) mod sampling;
+pub(super) mod servers;
 pub(super) mod sources;
 pub(super) mod tools;

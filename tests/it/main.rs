@@ -12,6 +12,8 @@ mod http;
 #[cfg(test)]
 mod knowledge;
 #[cfg(test)]
+mod mcp_client;
+#[cfg(test)]
 mod mcp_server;
 #[cfg(test)]
 mod memory;

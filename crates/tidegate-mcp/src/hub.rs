@@ -12,6 +12,7 @@ use tidegate_core::{
     clock::Clock,
     port::{FileFault, OperatorFiles, ServerLogins, ToolPins},
     secret::Secret,
+    tool::ToolSpec,
 };
 use tidegate_io::{guarded, http::OperatorClient};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -137,6 +138,8 @@ pub struct Worker {
     logs: Option<PathBuf>,
     /// What the file last said.
     seen: Option<Result<String, FileFault>>,
+    /// The one server that is connected to, whether or not it is switched on; all where there is none.
+    only: Option<String>,
 }
 
 impl Hub {
@@ -178,6 +181,7 @@ impl Hub {
             references: parts.references,
             logs: parts.logs,
             seen: None,
+            only: None,
         };
         (hub, worker)
     }
@@ -282,6 +286,18 @@ impl Hub {
             .collect()
     }
 
+    /// The tools of a server, as they are offered.
+    pub fn specs_of(&self, server: &str) -> Vec<Arc<ToolSpec>> {
+        let slots = self.registry.slots();
+        slots.get(server).map_or_else(Vec::new, |slot| {
+            slot.catalog()
+                .tools
+                .iter()
+                .map(|tool| Arc::clone(&tool.spec))
+                .collect()
+        })
+    }
+
     /// Entries that cannot be used, and what is not understood, as of the last reading.
     pub fn notes(&self) -> (Vec<Note>, Vec<Note>) {
         self.notes.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -289,6 +305,13 @@ impl Hub {
 }
 
 impl Worker {
+    /// Connects to this server alone, also where it is switched off, and leaves the file alone afterwards.
+    #[must_use]
+    pub fn only(mut self, server: &str) -> Self {
+        self.only = Some(server.to_owned());
+        self
+    }
+
     /// Starts the servers, follows the file and ends with `shutdown`, when every connection is closed.
     pub async fn run(mut self, shutdown: CancellationToken) {
         if let Err(error) = self.reload().await {
@@ -390,7 +413,14 @@ impl Worker {
             ..Reloaded::default()
         };
         *self.notes.write().unwrap_or_else(PoisonError::into_inner) = (parsed.problems, parsed.warnings);
-        self.exchange(parsed.servers, &mut reloaded);
+        let mut servers = parsed.servers;
+        if let Some(only) = &self.only {
+            servers.retain(|server| server.name == *only);
+            for server in &mut servers {
+                server.enabled = true;
+            }
+        }
+        self.exchange(servers, &mut reloaded);
         Ok(reloaded)
     }
 

@@ -266,6 +266,7 @@ impl Slot {
                     );
                 }
                 () = connection.notices.tools_changed() => {}
+                () = self.accepted_elsewhere(work) => {}
             }
             tokio::time::sleep(SETTLE).await;
             if let Err(fault) = self.list(connection, work).await {
@@ -305,6 +306,30 @@ impl Slot {
         }
         self.publish(catalog, work);
         Ok(())
+    }
+
+    /// Waits until a changed tool was accepted by another process, such as a command on the same machine.
+    async fn accepted_elsewhere(&self, work: &Work) {
+        let tick = work.means.options.watch_ms;
+        if tick == 0 {
+            return std::future::pending().await;
+        }
+        loop {
+            tokio::time::sleep(Duration::from_millis(tick)).await;
+            let catalog = self.catalog();
+            if catalog.blocked.is_empty() {
+                continue;
+            }
+            // What cannot be read now is read at the next tick.
+            let pins = self.pins(work).await.unwrap_or_default();
+            let is_accepted = catalog.blocked.iter().any(|blocked| {
+                pins.get(&blocked.tool)
+                    .is_some_and(|pin| pin.digest == blocked.digest)
+            });
+            if is_accepted {
+                return;
+            }
+        }
     }
 
     async fn pins(&self, work: &Work) -> Result<BTreeMap<String, ToolPin>, String> {

@@ -37,6 +37,7 @@ mod memory;
 mod options;
 mod row;
 mod runs;
+mod servers;
 mod store;
 mod writer;
 
@@ -48,6 +49,7 @@ mod tests;
 pub use error::Error;
 pub use inspect::{Inspection, inspect};
 pub use options::Options;
+pub use servers::{LOGIN_KEY_BYTES, SealedLogins};
 pub use store::Store;
 pub use tidegate_core::port::Erased;
 pub use writer::Worker;

@@ -177,6 +177,7 @@ impl Server {
             approval_s: 300,
             models: Arc::new(Parrot),
             mcp: None,
+            servers: None,
             readiness: readiness.clone(),
             clock: Arc::new(Noon),
             entropy,

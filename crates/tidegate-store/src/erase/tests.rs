@@ -30,7 +30,17 @@ use crate::{
 };
 
 /// Tables without rows of people: each with all its columns, so that a new column is looked at, and the reason.
-const IMPERSONAL: [(&str, &str, &str); 11] = [
+const IMPERSONAL: [(&str, &str, &str); 13] = [
+    (
+        "mcp_pins",
+        "server tool digest definition accepted_at",
+        "other servers' tools",
+    ),
+    (
+        "mcp_logins",
+        "server sealed",
+        "the operator's logins at other servers",
+    ),
     (
         "keys",
         "id hash previous_hash previous_valid_until created_at last_used_at name scopes enabled expires_at \

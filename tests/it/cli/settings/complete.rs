@@ -23,6 +23,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "models.breaker_open_ms",
         "crates/tidegate-llm/src/tests/retries.rs",
     ),
+    ("mcp.calls_max", "crates/tidegate-mcp/tests/servers/hostile.rs"),
+    (
+        "mcp.message_bytes_max",
+        "crates/tidegate-mcp/tests/servers/hostile.rs",
+    ),
+    (
+        "mcp.result_bytes_max",
+        "crates/tidegate-mcp/tests/servers/hostile.rs",
+    ),
     ("models.proxy", "crates/tidegate-io/src/http/tests.rs"),
     (
         "models.providers.*.headers",
