@@ -16,6 +16,7 @@ mod desk;
 mod http;
 mod modes;
 mod path;
+mod remembered;
 mod report;
 mod secrets;
 mod shell;

@@ -273,6 +273,9 @@ fn release() -> Result<Count> {
 
 /// The Rust tests, by nextest where it is installed.
 fn tests() -> Result<Count> {
+    if let Err(error) = ensure_program("bwrap", "bubblewrap") {
+        println!("the sandbox is tested at its weaker level alone: {error:#}");
+    }
     if process::exists("cargo-nextest") {
         let mut command = process::cargo(&["nextest", "run", "--workspace", "--locked", "--no-fail-fast"]);
         return counted(&mut command);

@@ -28,7 +28,8 @@ const FIND_ASKED: &str = "SELECT * FROM approvals WHERE state = 'pending' AND fi
 
 const INSERT: &str = "INSERT INTO approvals (fingerprint, key_id, user_id, conversation, mode, tool, policy, \
      id, run_id, summary, arguments, reasons, state, created_at, expires_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending', $13, $14) RETURNING *";
+     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending', $13, $14 \
+     WHERE EXISTS (SELECT 1 FROM runs WHERE id = $9 AND user_id = $3) RETURNING *";
 
 const BOUND: &str = "UPDATE approvals SET state = 'expired' WHERE state = 'pending' AND key_id = $1 AND seq NOT IN \
      (SELECT seq FROM approvals WHERE state = 'pending' AND key_id = $1 ORDER BY seq DESC LIMIT $2)";
@@ -220,11 +221,12 @@ struct Ask {
 }
 
 impl Ask {
-    async fn write(&self, connection: &mut SqliteConnection) -> Result<Approval, sqlx::Error> {
+    /// `None` where there is no such run any more.
+    async fn write(&self, connection: &mut SqliteConnection) -> Result<Option<Approval>, sqlx::Error> {
         let new = &self.new;
         expire(connection, new.created_at).await?;
         if let Some(asked) = fetch(bound(FIND_ASKED, &new.binding), connection).await? {
-            return Ok(asked);
+            return Ok(Some(asked));
         }
         let inserted = bound(INSERT, &new.binding)
             .bind(new.id.as_str().to_owned())
@@ -234,14 +236,14 @@ impl Ask {
             .bind(row::json(&new.reasons))
             .bind(row::micros(new.created_at))
             .bind(row::micros(new.expires_at))
-            .fetch_one(&mut *connection)
+            .fetch_optional(&mut *connection)
             .await?;
         sqlx::query(BOUND)
             .bind(new.binding.key_id.as_str().to_owned())
             .bind(PENDING_PER_KEY_MAX)
             .execute(connection)
             .await?;
-        approval(&inserted)
+        inserted.as_ref().map(approval).transpose()
     }
 }
 
@@ -250,9 +252,10 @@ impl Command for Ask {
     type Output = Approval;
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<Approval, StoreError> {
-        self.write(connection)
-            .await
-            .map_err(failed("asking for an approval"))
+        let asked = self.write(connection).await;
+        asked.map_err(failed("asking for an approval"))?.ok_or_else(|| {
+            StoreError::Internal("the run that asks is gone: its person was erased".to_owned())
+        })
     }
 }
 

@@ -141,15 +141,14 @@ async fn what_has_an_effect_is_seen() {
         .turn(
             &key,
             vec![
-                world::shell("echo ran > ran.txt; cat README.md"),
+                // In a folder without anything hidden: without bubblewrap no other takes new files.
+                world::shell("echo ran > scratch/ran.txt; cat README.md"),
                 world::shell("cat scratch/made.txt"),
             ],
         )
         .await;
-    assert!(
-        world.daemon.read("knowledge-bank/ran.txt").contains("ran"),
-        "{results:?}"
-    );
+    let ran = std::fs::read_to_string(world.daemon.path("knowledge-bank/scratch/ran.txt"));
+    assert!(ran.is_ok_and(|text| text.contains("ran")), "{results:?}");
     let snippet = world::call("run_sandboxed", json!({"code": "print(6 * 7)"}));
     assert!(world.turn(&key, vec![snippet]).await[0].contains("42"));
     assert_eq!(world.effects(), Vec::<String>::new());

@@ -20,11 +20,10 @@ use crate::http;
 /// The configuration that is understood.
 const CONFIG: [&str; 4] = ["attendance", "denial_breaker_threshold", "grant", "mode"];
 /// Steps about surfaces that the product does not have yet.
-const ABSENT: [(&str, &str); 6] = [
+const ABSENT: [(&str, &str); 5] = [
     ("subagent", "sub-agents"),
     ("present_plan", "plans"),
     ("operator", "plans"),
-    ("remember", "memory"),
     ("mcp", "MCP"),
     ("browser", "browser"),
 ];
@@ -223,6 +222,12 @@ impl<'m> Stage<'m> {
             "tool_output" => self.tool_output(value)?,
             "model_says" => self.said.push(json!({"role": "assistant", "content": value})),
             "user_says" => self.said.push(json!({"role": "user", "content": value})),
+            // The newest turn of a person, so it is learned from.
+            "remember" => {
+                let told = value.as_str().unwrap_or_default();
+                let text = format!("Remember that {told}");
+                self.said.push(json!({"role": "user", "content": text}));
+            }
             "set_mode" => {
                 let mode = value.as_str().unwrap_or_default();
                 let path = format!("/v1/admin/keys/{}", self.asker_id);

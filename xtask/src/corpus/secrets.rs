@@ -14,7 +14,7 @@ use tidegate_gate::guards::secrets::{Redactor, Stream};
 use tidegate_gate::guards::{address, untrusted};
 
 use super::case::{Case, Outcome, strings, text};
-use super::{Judged, Verdict};
+use super::{Judged, Verdict, remembered};
 
 /// The configuration that is understood.
 const CONFIG: [&str; 11] = [
@@ -31,9 +31,7 @@ const CONFIG: [&str; 11] = [
     "tool_hosts",
 ];
 /// Surfaces that the product does not have yet, by the words that name them.
-const ABSENT: [(&str, &str); 9] = [
-    ("memory", "memory"),
-    ("export", "export"),
+const ABSENT: [(&str, &str); 7] = [
     ("mcp", "MCP"),
     ("browser", "browser"),
     ("search", "search"),
@@ -43,13 +41,15 @@ const ABSENT: [(&str, &str); 9] = [
     ("plan", "plans"),
 ];
 /// Surfaces on which masking and the prompt's secrecy are in force.
-const PRESENT: [&str; 16] = [
+const PRESENT: [&str; 18] = [
+    "conversation_export",
     "conversation_store",
     "debug_log",
     "error_page",
     "file",
     "file_outside_workspace",
     "final_answer",
+    "memory_store",
     "model_request_tools",
     "panic_message",
     "redirect_page",
@@ -131,6 +131,16 @@ fn redacted(case: &Case) -> Option<Verdict> {
         return Some(transformed(case, &chunks.concat(), &shown));
     }
     let input = input_text(case)?;
+    match case.input["surface"].as_str() {
+        Some("memory_store") => {
+            return Some(transformed(case, &input, &remembered::stored(&input, &redactor)));
+        }
+        Some(surface) if surface.ends_with("_export") => {
+            let output = remembered::exported(&input, &redactor).ok()?;
+            return Some(transformed(case, &input, &output));
+        }
+        Some(_) | None => {}
+    }
     // A value that is masked in a text is masked in every field of a structure, names included.
     let mut structure = serde_json::json!({ input.as_str(): [input.as_str()] });
     redactor.redact_json(&mut structure);

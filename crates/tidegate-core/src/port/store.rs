@@ -156,8 +156,9 @@ pub struct HeldTurn {
 /// Held turns, per key, bounded, for a limited time.
 #[async_trait]
 pub trait HeldTurnStore: Send + Sync + std::fmt::Debug {
-    /// Keeps one; drops the key's oldest beyond the bound, and all that have expired.
-    async fn hold(&self, turn: &HeldTurn, now: Timestamp) -> Result<(), StoreError>;
+    /// Keeps one of an open run; drops the key's oldest beyond the bound, and all that have expired. Where there is no
+    /// such run any more, its person has been erased meanwhile and nothing is kept.
+    async fn hold(&self, run: &RunId, turn: &HeldTurn, now: Timestamp) -> Result<(), StoreError>;
 
     /// The turn that answers any of these ids. It stays until it expires: a retry asks again.
     async fn find(

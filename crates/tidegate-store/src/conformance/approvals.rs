@@ -5,10 +5,11 @@ use tidegate_core::{
     approval::{Answer, Approval, ApprovalBinding, ApprovalQuery, ApprovalState, Decided},
     caller::Mode,
     id::{ApprovalId, KeyId, RunId},
-    port::ApprovalStore,
+    port::{ApprovalStore, RunStore},
+    run::Stage,
 };
 
-use super::{at, user};
+use super::{at, line, run, user};
 
 fn binding(key: &str, fingerprint: &str) -> ApprovalBinding {
     ApprovalBinding {
@@ -47,7 +48,10 @@ async fn decide(store: &dyn ApprovalStore, id: &str, answer: Answer, second: i64
 }
 
 /// One question is one row, an answer counts once, and of many who claim one gets it.
-pub(crate) async fn approvals_are_spent_once(store: &dyn ApprovalStore) {
+pub(crate) async fn approvals_are_spent_once(store: &(impl ApprovalStore + RunStore)) {
+    let first = line(0, Stage::BeforeModel { round: 1 }, None);
+    store.open(&run("r1", "k1", "ann"), &first).await.unwrap();
+    let store: &dyn ApprovalStore = store;
     let asked = store.ask(&question("a1", "k1", "f1", 0)).await.unwrap();
     assert_eq!(asked, question("a1", "k1", "f1", 0));
     let again = store.ask(&question("a2", "k1", "f1", 5)).await.unwrap();
@@ -109,6 +113,9 @@ pub(crate) async fn approvals_are_spent_once(store: &dyn ApprovalStore) {
     }
     let wanted = binding("k1", "f1");
     let claims = join_all((0..16).map(|_| store.claim(&wanted, at(12)))).await;
+    let mut gone = question("a9", "k1", "f9", 9);
+    gone.run_id = RunId::new("r_gone");
+    store.ask(&gone).await.unwrap_err();
     let won: Vec<_> = claims.into_iter().filter_map(Result::unwrap).collect();
     assert_eq!(won.len(), 1);
     assert_eq!(won[0].state, ApprovalState::Claimed);
@@ -119,7 +126,10 @@ pub(crate) async fn approvals_are_spent_once(store: &dyn ApprovalStore) {
 }
 
 /// Time ends questions and answers, a restart ends answers and keeps questions.
-pub(crate) async fn approvals_end(store: &dyn ApprovalStore) {
+pub(crate) async fn approvals_end(store: &(impl ApprovalStore + RunStore)) {
+    let first = line(0, Stage::BeforeModel { round: 1 }, None);
+    store.open(&run("r1", "k1", "ann"), &first).await.unwrap();
+    let store: &dyn ApprovalStore = store;
     for (id, fingerprint) in [("b1", "f1"), ("b2", "f2"), ("b3", "f3"), ("b4", "f4")] {
         store.ask(&question(id, "k1", fingerprint, 0)).await.unwrap();
     }

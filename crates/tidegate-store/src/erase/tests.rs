@@ -264,7 +264,8 @@ async fn fill(store: &Store, name: &str, text: &str) {
         citations: Vec::new(),
         expires_at: at(9_999),
     };
-    store.hold(&turn, at(0)).await.unwrap();
+    let run_id = RunId::new(format!("run_{name}_a"));
+    store.hold(&run_id, &turn, at(0)).await.unwrap();
     store.ask(&approval(name, text)).await.unwrap();
     let capture = Capture {
         run: RunId::new(format!("run_{name}_a")),
@@ -298,7 +299,7 @@ async fn fill(store: &Store, name: &str, text: &str) {
 fn approval(name: &str, text: &str) -> Approval {
     Approval {
         id: ApprovalId::new(format!("appr_{name}")),
-        run_id: RunId::new("r"),
+        run_id: RunId::new(format!("run_{name}_a")),
         binding: ApprovalBinding {
             key_id: KeyId::new("k1"),
             user: user("k1", name),

@@ -246,6 +246,17 @@ fn schedule(sentence: &Sentence, clause: &std::ops::Range<usize>, finds: &mut Ve
     while end < clause.end && goes_on(sentence.word(end)) {
         end += 1;
     }
+    // "Saturdays at the library": what belongs to the next words.
+    while end > day + 1
+        && is_any(
+            &[
+                "and", "or", "to", "through", "after", "before", "at", "from", "until",
+            ],
+            sentence.word(end - 1),
+        )
+    {
+        end -= 1;
+    }
     let (start, end) = if day < person {
         (day, day + 1)
     } else {

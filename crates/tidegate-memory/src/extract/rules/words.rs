@@ -5,7 +5,7 @@ pub(super) const ROLES: &[&str] = &[
     "teacher", "student", "tutor", "lawyer", "parent", "librarian", "counselor", "counsellor", "paralegal",
     "head", "assistant", "principal", "attorney", "solicitor", "barrister", "judge", "clerk", "notary",
     "nurse", "doctor", "physician", "engineer", "developer", "programmer", "designer", "architect",
-    "accountant", "manager", "secretary", "administrator", "coach", "instructor", "professor", "lecturer",
+    "accountant", "manager", "secretary", "administrator", "coach", "worker", "instructor", "professor", "lecturer",
     "researcher", "scientist", "chemist", "physicist", "biologist", "historian", "journalist", "writer",
     "editor", "translator", "interpreter", "psychologist", "therapist", "pharmacist", "dentist",
     "veterinarian", "chef", "baker", "farmer", "electrician", "plumber", "carpenter", "mechanic", "driver",
