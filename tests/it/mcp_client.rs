@@ -57,7 +57,7 @@ async fn wait_until<T>(what: &str, mut look: impl AsyncFnMut() -> Result<T, Stri
 async fn server(daemon: &Daemon, name: &str) -> Value {
     let (status, list) = daemon.get("/v1/admin/mcp/servers").await;
     assert_eq!(status, 200, "{list}");
-    let servers = list["data"].as_array().unwrap().iter();
+    let mut servers = list["data"].as_array().unwrap().iter();
     servers
         .find(|server| server["name"] == name)
         .cloned()
