@@ -39,6 +39,13 @@ fn question(id: &str, key: &str, fingerprint: &str, second: i64) -> Approval {
     }
 }
 
+/// The store with the run that asks the questions.
+async fn in_a_run<S: ApprovalStore + RunStore>(store: &S) -> &dyn ApprovalStore {
+    let first = line(0, Stage::BeforeModel { round: 1 }, None);
+    store.open(&run("r1", "k1", "ann"), &first).await.unwrap();
+    store
+}
+
 async fn decide(store: &dyn ApprovalStore, id: &str, answer: Answer, second: i64) -> Decided {
     let by = KeyId::new("boss");
     store
@@ -49,9 +56,7 @@ async fn decide(store: &dyn ApprovalStore, id: &str, answer: Answer, second: i64
 
 /// One question is one row, an answer counts once, and of many who claim one gets it.
 pub(crate) async fn approvals_are_spent_once(store: &(impl ApprovalStore + RunStore)) {
-    let first = line(0, Stage::BeforeModel { round: 1 }, None);
-    store.open(&run("r1", "k1", "ann"), &first).await.unwrap();
-    let store: &dyn ApprovalStore = store;
+    let store = in_a_run(store).await;
     let asked = store.ask(&question("a1", "k1", "f1", 0)).await.unwrap();
     assert_eq!(asked, question("a1", "k1", "f1", 0));
     let again = store.ask(&question("a2", "k1", "f1", 5)).await.unwrap();
@@ -127,9 +132,7 @@ pub(crate) async fn approvals_are_spent_once(store: &(impl ApprovalStore + RunSt
 
 /// Time ends questions and answers, a restart ends answers and keeps questions.
 pub(crate) async fn approvals_end(store: &(impl ApprovalStore + RunStore)) {
-    let first = line(0, Stage::BeforeModel { round: 1 }, None);
-    store.open(&run("r1", "k1", "ann"), &first).await.unwrap();
-    let store: &dyn ApprovalStore = store;
+    let store = in_a_run(store).await;
     for (id, fingerprint) in [("b1", "f1"), ("b2", "f2"), ("b3", "f3"), ("b4", "f4")] {
         store.ask(&question(id, "k1", fingerprint, 0)).await.unwrap();
     }
