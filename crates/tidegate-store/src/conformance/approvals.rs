@@ -46,6 +46,12 @@ async fn in_a_run<S: ApprovalStore + RunStore>(store: &S) -> &dyn ApprovalStore 
     store
 }
 
+async fn ask_all(store: &dyn ApprovalStore, questions: &[(&str, &str)], second: i64) {
+    for (id, fingerprint) in questions {
+        store.ask(&question(id, "k1", fingerprint, second)).await.unwrap();
+    }
+}
+
 async fn decide(store: &dyn ApprovalStore, id: &str, answer: Answer, second: i64) -> Decided {
     let by = KeyId::new("boss");
     store
@@ -133,9 +139,12 @@ pub(crate) async fn approvals_are_spent_once(store: &(impl ApprovalStore + RunSt
 /// Time ends questions and answers, a restart ends answers and keeps questions.
 pub(crate) async fn approvals_end(store: &(impl ApprovalStore + RunStore)) {
     let store = in_a_run(store).await;
-    for (id, fingerprint) in [("b1", "f1"), ("b2", "f2"), ("b3", "f3"), ("b4", "f4")] {
-        store.ask(&question(id, "k1", fingerprint, 0)).await.unwrap();
-    }
+    ask_all(
+        store,
+        &[("b1", "f1"), ("b2", "f2"), ("b3", "f3"), ("b4", "f4")],
+        0,
+    )
+    .await;
     let seen = store
         .find(&ApprovalId::new("b1"), at(300))
         .await
@@ -151,9 +160,7 @@ pub(crate) async fn approvals_end(store: &(impl ApprovalStore + RunStore)) {
         Decided::TooLate(_)
     ));
 
-    for (id, fingerprint) in [("c1", "f1"), ("c2", "f2"), ("c3", "f3")] {
-        store.ask(&question(id, "k1", fingerprint, 400)).await.unwrap();
-    }
+    ask_all(store, &[("c1", "f1"), ("c2", "f2"), ("c3", "f3")], 400).await;
     decide(store, "c1", Answer::Approve, 401).await;
     decide(store, "c2", Answer::Approve, 401).await;
     assert_eq!(
@@ -170,9 +177,7 @@ pub(crate) async fn approvals_end(store: &(impl ApprovalStore + RunStore)) {
         "it had ended"
     );
 
-    for (id, fingerprint) in [("d1", "f1"), ("d2", "f2"), ("d3", "f3")] {
-        store.ask(&question(id, "k1", fingerprint, 800)).await.unwrap();
-    }
+    ask_all(store, &[("d1", "f1"), ("d2", "f2"), ("d3", "f3")], 800).await;
     decide(store, "d1", Answer::Approve, 801).await;
     decide(store, "d2", Answer::Approve, 801).await;
     store.claim(&binding("k1", "f2"), at(802)).await.unwrap().unwrap();
