@@ -3,7 +3,7 @@
 //! Whoever speaks it is a key, as at every other door. A call of a tool goes through [`Engine::call`], a question to
 //! the agent through [`Engine::run`]: the same gate, approvals, audit trail and guards, whatever the transport.
 //! In reading order: what is offered at all (`exposure`), who asks (here), the protocol's methods (`handler`), and
-//! what each does (`tools`, `ask`, `approve`, `resources`, `prompts`). `stdio` serves standard input; `/mcp` is a
+//! what each does (`tools`, `ask`, `approve`, `paused`, `resources`, `prompts`). `stdio` serves standard input; `/mcp` is a
 //! route of the HTTP front end.
 
 mod approve;
@@ -11,6 +11,7 @@ mod ask;
 pub mod exposure;
 mod handler;
 mod page;
+mod paused;
 mod prompts;
 mod resources;
 pub mod stdio;
@@ -18,6 +19,7 @@ mod tools;
 
 use std::{sync::Arc, time::Duration};
 
+use rmcp::ErrorData;
 use serde::{Deserialize, Serialize};
 use tidegate_core::{
     caller::{Caller, Mode},
@@ -26,7 +28,7 @@ use tidegate_core::{
     port::{ApprovalStore, AuditTrail, KnowledgeBase},
 };
 use tidegate_engine::{Engine, Lease};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use handler::Handler;
 
@@ -91,27 +93,35 @@ pub struct Parts {
     pub shutdown: CancellationToken,
     /// How long answers may go on then.
     pub grace: Duration,
+    /// Owns what goes on without a request.
+    pub tracker: TaskTracker,
 }
 
 /// The server: one for all its clients, whatever their transport.
 #[derive(Debug, Clone)]
-pub struct Server(Arc<Parts>);
+pub struct Server {
+    parts: Arc<Parts>,
+    paused: Arc<paused::Table>,
+}
 
 impl Server {
     /// Plugs the server in.
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(parts))
+        Self {
+            parts: Arc::new(parts),
+            paused: Arc::default(),
+        }
     }
 
     /// What is offered.
     pub fn options(&self) -> &Options {
-        &self.0.options
+        &self.parts.options
     }
 
     /// When answers must end: the grace time after the process began to stop.
     async fn stopped(&self) {
-        self.0.shutdown.cancelled().await;
-        tokio::time::sleep(self.0.grace).await;
+        self.parts.shutdown.cancelled().await;
+        tokio::time::sleep(self.parts.grace).await;
     }
 }
 
@@ -119,7 +129,7 @@ impl std::ops::Deref for Server {
     type Target = Parts;
 
     fn deref(&self) -> &Parts {
-        &self.0
+        &self.parts
     }
 }
 
@@ -140,9 +150,20 @@ pub struct Asker {
     pub conversation: Option<String>,
     /// What the front end has set aside for the request.
     pub lease: Lease,
+    /// Where the same key is looked at once more, where its messages do not each bring it along.
+    pub door: Option<Arc<stdio::Door>>,
 }
 
 impl Asker {
+    /// The same, as the key is now: somebody may have taken their time meanwhile. Over HTTP the message that ended
+    /// the waiting has been through the layers.
+    async fn again(&self) -> Result<Self, ErrorData> {
+        match &self.door {
+            Some(door) => Arc::clone(door).admit().await,
+            None => Ok(self.clone()),
+        }
+    }
+
     fn conversation(&self) -> String {
         self.conversation
             .clone()

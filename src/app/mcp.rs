@@ -23,6 +23,7 @@ impl App {
             options: config.mcp_server.clone(),
             shutdown: self.lifecycle.soft.clone(),
             grace: config.server.stream_grace(),
+            tracker: self.lifecycle.tracker.clone(),
         })
     }
 

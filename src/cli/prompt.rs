@@ -180,6 +180,7 @@ fn request(command: &args::Prompt) -> Result<RunRequest, Error> {
         conversation: None,
         on_disconnect: Disconnect::Cancel,
         lease: Lease::default(),
+        approver: None,
     })
 }
 

@@ -25,7 +25,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// What a listed page may send and read.
 const CORS_METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
 const CORS_EXPOSED: HeaderValue = HeaderValue::from_static(
-    "x-request-id, x-run-id, retry-after, x-should-retry, openai-processing-ms, x-ratelimit-limit-requests, \
+    "x-request-id, x-run-id, mcp-session-id, retry-after, x-should-retry, openai-processing-ms, x-ratelimit-limit-requests, \
      x-ratelimit-remaining-requests, x-ratelimit-reset-requests",
 );
 /// How long a browser may remember a pre-flight, in seconds.

@@ -2,11 +2,12 @@
 //! its own users (`approvals:decide:own`). Everybody else hears how to approve in another way.
 //!
 //! Clients of the older generation are asked in the middle of the call, for a bounded time. Of the newer generation
-//! the call ends with the question, and is made again with the answer; what it brings back is only the question's
+//! a request ends with the question, and is made again with the answer; what it brings back is only the question's
 //! id, and the store says whose it is.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use rmcp::{
     ErrorData, RoleServer,
     model::{
@@ -22,6 +23,11 @@ use tidegate_core::{
     clock::after,
     id::ApprovalId,
 };
+use tidegate_engine::{Approver, Said};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time,
+};
 
 use super::{Asker, Server};
 use crate::audit::decision_entry;
@@ -30,58 +36,131 @@ use crate::audit::decision_entry;
 const APPROVE: &str = "approve";
 /// Bytes of an id that is looked up.
 const ID_BYTES_MAX: usize = 128;
+/// Questions of one run that wait for the one that is put.
+const QUESTIONS_MAX: usize = 4;
 
-/// What became of a question.
-pub(super) enum Answer {
-    /// Somebody said yes: the very same call runs now.
-    Approved,
-    /// Somebody said no.
-    Refused,
-    /// Nobody was asked, or nobody answered.
-    Nobody,
-    /// The client is to ask and to make the call again.
-    Later(InputRequiredResult),
+/// How a client can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// In the middle of the call.
+    Within,
+    /// By ending the call with the question.
+    After,
 }
 
-/// An answer that a repeated call brings along.
-pub(super) struct Given {
-    id: String,
-    says_yes: Option<bool>,
-}
-
-/// Puts the question where it can be put.
-pub(super) async fn ask(
-    server: &Server,
-    asker: &Asker,
-    context: &RequestContext<RoleServer>,
-    id: &ApprovalId,
-    reason: &str,
-) -> Result<Answer, ErrorData> {
-    let wait_s = server.options.approval_wait_s.min(server.approval_s);
-    if wait_s == 0 || !asker.caller.has(Scope::ApprovalsDecideOwn) || !takes_forms(context) {
-        return Ok(Answer::Nobody);
+/// How the person at this client can be asked; `None` where nobody can be, or may be.
+pub(super) fn way(server: &Server, asker: &Asker, context: &RequestContext<RoleServer>) -> Option<Way> {
+    if wait(server).is_zero() || !asker.caller.has(Scope::ApprovalsDecideOwn) || !takes_forms(context) {
+        return None;
     }
-    let Some(approval) = own(server, asker, id.as_str()).await? else {
-        return Ok(Answer::Nobody);
-    };
-    let Some(form) = form(&approval, reason) else {
-        return Ok(Answer::Nobody);
-    };
     let is_newer = context
         .protocol_version()
         .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-    if is_newer {
-        let question = InputRequest::Elicitation(ElicitRequest::new(form));
-        let requests = InputRequests::from([(APPROVE.to_owned(), question)]);
-        return Ok(Answer::Later(InputRequiredResult::new(
-            Some(requests),
-            Some(id.to_string()),
-        )));
+    Some(if is_newer { Way::After } else { Way::Within })
+}
+
+/// How long an answer may take.
+pub(super) fn wait(server: &Server) -> Duration {
+    Duration::from_secs(server.options.approval_wait_s.min(server.approval_s))
+}
+
+/// A question that a run waits for.
+#[derive(Debug)]
+pub(super) struct Question {
+    approval: Approval,
+    reason: String,
+    said: oneshot::Sender<Said>,
+}
+
+impl Question {
+    /// The approval that it is about.
+    pub(super) fn id(&self) -> &ApprovalId {
+        &self.approval.id
     }
-    let wait = Duration::from_secs(wait_s);
+
+    /// Gives the run its answer. It may have stopped waiting.
+    pub(super) fn answer(self, said: Said) {
+        self.said.send(said).ok();
+    }
+}
+
+/// Where the questions of one run arrive: who asks a client must do so from the task of its request.
+pub(super) type Desk = mpsc::Receiver<Question>;
+
+/// The run's end of a desk.
+#[derive(Debug)]
+struct AtClient {
+    patience: Duration,
+    questions: mpsc::Sender<Question>,
+}
+
+/// Both ends.
+pub(super) fn desk(server: &Server) -> (Arc<dyn Approver>, Desk) {
+    let (questions, desk) = mpsc::channel(QUESTIONS_MAX);
+    let patience = wait(server);
+    (Arc::new(AtClient { patience, questions }), desk)
+}
+
+#[async_trait]
+impl Approver for AtClient {
+    fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    async fn ask(&self, approval: &Approval, reason: &str) -> Said {
+        let (said, answer) = oneshot::channel();
+        let question = Question {
+            approval: approval.clone(),
+            reason: reason.to_owned(),
+            said,
+        };
+        let answered = async {
+            self.questions.send(question).await.ok()?;
+            answer.await.ok()
+        };
+        let answered = time::timeout(self.patience, answered).await;
+        answered.ok().flatten().unwrap_or(Said::Nothing)
+    }
+}
+
+/// Waits for the work's end, and puts what it asks to the person meanwhile.
+pub(super) async fn attend<T>(
+    mut desk: Desk,
+    server: &Server,
+    asker: &Asker,
+    context: &RequestContext<RoleServer>,
+    work: impl Future<Output = T>,
+) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        let question = tokio::select! {
+            biased;
+            end = &mut work => return end,
+            Some(question) = desk.recv() => question,
+        };
+        let said = tokio::select! {
+            biased;
+            end = &mut work => return end,
+            said = put(server, asker, context, &question) => said,
+        };
+        question.answer(said);
+    }
+}
+
+/// Puts a question to the person at a client of the older generation, and writes the answer down.
+pub(super) async fn put(
+    server: &Server,
+    asker: &Asker,
+    context: &RequestContext<RoleServer>,
+    question: &Question,
+) -> Said {
+    let Some(form) = form(&question.approval, &question.reason) else {
+        return Said::Nothing;
+    };
+    let wait = wait(server);
     let answered = context.peer.create_elicitation_with_timeout(form, Some(wait));
     // The SDK's own limit, and ours around it.
-    let says_yes = match tokio::time::timeout(wait, answered).await {
+    let says_yes = match time::timeout(wait, answered).await {
         Ok(Ok(answer)) => says_yes(&answer),
         Ok(Err(error)) => {
             tracing::debug!(%error, "a client could not put a question");
@@ -90,14 +169,53 @@ pub(super) async fn ask(
         Err(_elapsed) => None,
     };
     let given = Given {
-        id: id.to_string(),
+        id: question.id().to_string(),
         says_yes,
     };
-    Ok(match decide(server, asker, &given).await? {
-        Some(true) => Answer::Approved,
-        Some(false) => Answer::Refused,
-        None => Answer::Nobody,
-    })
+    // The key may have been switched off while its person was thinking.
+    let Ok(asker) = asker.again().await else {
+        return Said::Nothing;
+    };
+    decide(server, &asker, &given).await.unwrap_or(Said::Nothing)
+}
+
+/// The question as the end of a request of the newer generation.
+pub(super) fn ending(question: &Question) -> Option<InputRequiredResult> {
+    ending_of(&question.approval, &question.reason)
+}
+
+/// The same for a call that has ended with it.
+pub(super) async fn ending_with(
+    server: &Server,
+    asker: &Asker,
+    id: &ApprovalId,
+    reason: &str,
+) -> Result<Option<InputRequiredResult>, ErrorData> {
+    let approval = own(server, asker, id.as_str()).await?;
+    Ok(approval.and_then(|approval| ending_of(&approval, reason)))
+}
+
+fn ending_of(approval: &Approval, reason: &str) -> Option<InputRequiredResult> {
+    let question = InputRequest::Elicitation(ElicitRequest::new(form(approval, reason)?));
+    let requests = InputRequests::from([(APPROVE.to_owned(), question)]);
+    Some(InputRequiredResult::new(
+        Some(requests),
+        Some(approval.id.to_string()),
+    ))
+}
+
+/// An answer that a repeated call brings along.
+#[derive(Debug)]
+pub(super) struct Given {
+    id: String,
+    says_yes: Option<bool>,
+}
+
+impl Given {
+    /// The approval that it names.
+    pub(super) fn id(&self) -> ApprovalId {
+        ApprovalId::new(&self.id)
+    }
 }
 
 /// The answer that a repeated call brings along.
@@ -111,20 +229,20 @@ pub(super) fn answered(params: &CallToolRequestParams) -> Option<Given> {
     })
 }
 
-/// Writes an answer down, as `POST /v1/approvals/{id}/decision` does: to the audit trail first. Whether it was yes;
-/// `None` where there was none, or it is not this caller's to give.
-pub(super) async fn decide(server: &Server, asker: &Asker, given: &Given) -> Result<Option<bool>, ErrorData> {
+/// Writes an answer down, as `POST /v1/approvals/{id}/decision` does: to the audit trail first. What was said counts
+/// only where it is this caller's to say.
+pub(super) async fn decide(server: &Server, asker: &Asker, given: &Given) -> Result<Said, ErrorData> {
     let caller = &asker.caller;
     let Some(says_yes) = given.says_yes.filter(|_| caller.has(Scope::ApprovalsDecideOwn)) else {
-        return Ok(None);
+        return Ok(Said::Nothing);
     };
     let Some(found) = own(server, asker, &given.id).await? else {
-        return Ok(None);
+        return Ok(Said::Nothing);
     };
-    let answer = if says_yes {
-        approval::Answer::Approve
+    let (answer, said) = if says_yes {
+        (approval::Answer::Approve, Said::Yes)
     } else {
-        approval::Answer::Deny
+        (approval::Answer::Deny, Said::No)
     };
     let now = server.clock.now();
     if found.state == ApprovalState::Pending {
@@ -141,10 +259,10 @@ pub(super) async fn decide(server: &Server, asker: &Asker, given: &Given) -> Res
     Ok(match decided {
         Decided::Now(approval) => {
             tracing::info!(approval = %approval.id, by = %caller.key_id, state = approval.state.name(), "an approval was decided over MCP");
-            Some(says_yes)
+            said
         }
-        Decided::Before(_) => Some(says_yes),
-        Decided::TooLate(_) | Decided::Missing => None,
+        Decided::Before(_) => said,
+        Decided::TooLate(_) | Decided::Missing => Said::Nothing,
     })
 }
 

@@ -35,17 +35,17 @@ impl Handler {
     }
 
     /// For a connection whose messages all come from the same key.
-    pub(super) fn at(server: Server, door: Door) -> Self {
+    pub(super) fn at(server: Server, door: Arc<Door>) -> Self {
         Self {
             server,
-            door: Some(Arc::new(door)),
+            door: Some(door),
         }
     }
 
     /// Who asks. Fails closed: a message that went past the layers is answered by nobody.
     async fn asker(&self, context: &RequestContext<RoleServer>) -> Result<Asker, ErrorData> {
         if let Some(door) = &self.door {
-            return door.admit().await;
+            return Arc::clone(door).admit().await;
         }
         context
             .extensions

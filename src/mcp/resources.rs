@@ -10,7 +10,7 @@ use rmcp::{
         ResourceTemplate,
     },
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tidegate_core::{
     caller::Mode,
     knowledge::{Document, DocumentState, Filter},
@@ -81,10 +81,10 @@ pub(super) fn templates(server: &Server, asker: &Asker) -> ListResourceTemplates
 
 /// The text of a document, or of a part of it.
 pub(super) async fn read(server: &Server, asker: &Asker, uri: &str) -> Result<ReadResourceResult, ErrorData> {
-    let arguments = address(uri).ok_or_else(|| missing("this is no address of a document"))?;
+    let arguments = address(uri).ok_or_else(|| missing(uri, "this is no address of a document"))?;
     let tool = tools::of_mode(server, asker, ToolMode::ReadDocument)
         .filter(|_| server.options.documents)
-        .ok_or_else(|| missing("this key may not read documents"))?;
+        .ok_or_else(|| missing(uri, "this key may not read documents"))?;
     let end = server
         .engine
         .call(tools::request(server, asker, &tool, arguments, Mode::ReadOnly))
@@ -98,7 +98,7 @@ pub(super) async fn read(server: &Server, asker: &Asker, uri: &str) -> Result<Re
         ToolResult::Failed {
             code: FailureCode::NotFound,
             message,
-        } => Err(missing(&message)),
+        } => Err(missing(uri, &message)),
         other @ (ToolResult::Failed { .. }
         | ToolResult::Refused { .. }
         | ToolResult::NeedsApproval { .. }
@@ -138,8 +138,10 @@ fn address(uri: &str) -> Option<Map<String, Value>> {
     Some(arguments)
 }
 
-fn missing(message: &str) -> ErrorData {
-    ErrorData::resource_not_found(message.to_owned(), None)
+/// There is nothing at that address. It is repeated, as the protocol wishes, unless it is too long to be one.
+fn missing(uri: &str, message: &str) -> ErrorData {
+    let data = (uri.len() <= URI_BYTES_MAX).then(|| json!({ "uri": uri }));
+    ErrorData::resource_not_found(message.to_owned(), data)
 }
 
 fn fault(error: KnowledgeError) -> ErrorData {
@@ -156,8 +158,6 @@ fn fault(error: KnowledgeError) -> ErrorData {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -1,5 +1,7 @@
 //! The server on standard input and output, for a client that starts it as its own process.
 
+mod paced;
+
 use std::{
     num::NonZeroU32,
     sync::{Arc, Mutex, PoisonError},
@@ -15,6 +17,8 @@ use tidegate_core::{
     secret::Secret,
 };
 use tidegate_engine::Lease;
+
+use paced::Paced;
 
 use super::{Asker, Handler, Server};
 use crate::keys::admit::{self, NotAdmitted};
@@ -38,8 +42,11 @@ pub enum Error {
     #[error(transparent)]
     User(#[from] UserIdFault),
     /// The client said something else than it must at the beginning.
-    #[error("the client did not open the protocol: {0}")]
-    Opening(Box<ServerInitializeError>),
+    #[error(
+        "the client did not open the protocol: its first message must be `initialize`, or a request of the newer \
+         generation"
+    )]
+    Opening,
 }
 
 /// Who speaks on standard input: a key, looked at again for every message.
@@ -70,7 +77,7 @@ impl Door {
     }
 
     /// The key as it is now.
-    pub(super) async fn admit(&self) -> Result<Asker, ErrorData> {
+    pub(super) async fn admit(self: Arc<Self>) -> Result<Asker, ErrorData> {
         self.look().await.map_err(|error| {
             let Error::Key(NotAdmitted::Store(problem)) = &error else {
                 return ErrorData::invalid_request(error.to_string(), None);
@@ -80,7 +87,7 @@ impl Door {
         })
     }
 
-    async fn look(&self) -> Result<Asker, Error> {
+    async fn look(self: &Arc<Self>) -> Result<Asker, Error> {
         let now = self.clock.now();
         let record = admit::admit(&*self.keys, self.key.expose(), now).await?;
         let opens = |scope| record.policy.scopes.contains(&scope);
@@ -98,6 +105,7 @@ impl Door {
             mode: None,
             conversation: None,
             lease: Lease::default(),
+            door: Some(Arc::clone(self)),
         })
     }
 
@@ -114,10 +122,12 @@ impl Door {
 
 /// Serves until the client closes its end, or the process is to stop.
 pub async fn serve(server: Server, door: Door) -> Result<(), Error> {
+    let door = Arc::new(door);
     door.look().await?;
     let stop = server.shutdown.clone();
     let (read, write) = rmcp::transport::stdio_pipes();
     let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(LINE_BYTES_MAX);
+    let transport = Paced::new(transport);
     let running = rmcp::service::serve_server_with_ct(Handler::at(server, door), transport, stop).await;
     match running {
         Ok(running) => {
@@ -128,6 +138,10 @@ pub async fn serve(server: Server, door: Door) -> Result<(), Error> {
         }
         // It left, or was told to, before it began.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
-        Err(problem) => Err(Error::Opening(Box::new(problem))),
+        Err(problem) => {
+            // It may repeat what the client said.
+            tracing::debug!(%problem, "a client did not open the protocol");
+            Err(Error::Opening)
+        }
     }
 }

@@ -7,17 +7,18 @@ use rmcp::{
     model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Tool, ToolAnnotations},
     service::RequestContext,
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tidegate_core::{
     caller::{Mode, Origin},
     id::{ApprovalId, RequestId},
     tool::{Effect, ToolMode, ToolResult, ToolSpec},
 };
-use tidegate_engine::{CallRequest, RunError};
+use tidegate_engine::{CallRequest, RunError, Said};
 
 use super::{
     Asker, Server,
-    approve::{self, Answer},
+    approve::{self, Way},
     ask,
     exposure::{self, is_offered},
 };
@@ -26,7 +27,7 @@ use super::{
 pub(super) fn list(server: &Server, asker: &Asker) -> Vec<Tool> {
     let mut tools = Vec::new();
     if exposure::may_ask(&asker.caller) {
-        tools.push(ask::tool(server));
+        tools.push(ask::tool(server, asker));
     }
     tools.extend(offered(server, asker).iter().map(|spec| tool(spec)));
     tools
@@ -55,18 +56,19 @@ fn tool(spec: &ToolSpec) -> Tool {
             Map::from_iter([("type".to_owned(), json!("object"))])
         }
     };
-    Tool::new(spec.name.clone(), spec.description.clone(), schema).with_annotations(hints(spec.effect))
+    Tool::new(spec.name.clone(), spec.description.clone(), schema).with_annotations(hints(spec))
 }
 
 /// What a client may show of the tool's effect. A hint for people: the gate decides.
-fn hints(effect: Effect) -> ToolAnnotations {
-    let reaches_out = match effect {
-        Effect::Read | Effect::Write => false,
+fn hints(spec: &ToolSpec) -> ToolAnnotations {
+    let reaches_out = match spec.effect {
+        // Whatever it says of itself, another server is out there.
+        Effect::Read | Effect::Write => spec.mode == ToolMode::Mcp,
         Effect::Network | Effect::External => true,
     };
     ToolAnnotations::new()
-        .read_only(effect.is_read_only())
-        .destructive(!effect.is_read_only())
+        .read_only(spec.effect.is_read_only())
+        .destructive(!spec.effect.is_read_only())
         .open_world(reaches_out)
 }
 
@@ -77,9 +79,8 @@ pub(super) async fn call(
     params: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
-    let arguments = params.arguments.clone().unwrap_or_default();
     if params.name == ask::NAME && exposure::may_ask(&asker.caller) {
-        return Ok(ask::ask(server, asker, &arguments, context).await?.into());
+        return ask::ask(server, asker, &params, context).await;
     }
     // What is not offered does not exist here; the name is not repeated, it can be anything.
     let spec = offered(server, asker)
@@ -91,40 +92,40 @@ pub(super) async fn call(
     // A client of the newer generation answers a question by making the call again.
     let answer = approve::answered(&params);
     if let Some(answer) = &answer
-        && approve::decide(server, asker, answer).await? == Some(false)
+        && approve::decide(server, asker, answer).await? == Said::No
     {
         return Ok(denied().into());
     }
-    let make = || {
-        let request = request(server, asker, &spec.name, arguments.clone(), Mode::ReadOnly);
-        server.engine.call(request)
+    let way = approve::way(server, asker, context);
+    let arguments = params.arguments.unwrap_or_default();
+    let mut request = request(server, asker, &spec.name, arguments, Mode::ReadOnly);
+    let ended = if way == Some(Way::Within) {
+        let (approver, desk) = approve::desk(server);
+        request.approver = Some(approver);
+        approve::attend(desk, server, asker, context, server.engine.call(request)).await
+    } else {
+        server.engine.call(request).await
     };
-    let first = made(make().await)?;
-    let Some((id, reason)) = question(&first) else {
-        return Ok(result(&first).into());
+    let end = ended.map_err(|error| refused(&error))?.result;
+    let Some((id, reason)) = question(&end) else {
+        return Ok(result(&end).into());
     };
-    if answer.is_some() {
-        // Nobody is asked twice about one call.
-        return Ok(unapproved(&first, &id).into());
+    // Nobody is asked twice about one call.
+    if way == Some(Way::After)
+        && answer.is_none()
+        && let Some(ending) = approve::ending_with(server, asker, &id, &reason).await?
+    {
+        return Ok(ending.into());
     }
-    match approve::ask(server, asker, context, &id, &reason).await? {
-        Answer::Later(required) => Ok(required.into()),
-        Answer::Approved => Ok(result(&made(make().await)?).into()),
-        Answer::Refused => Ok(denied().into()),
-        Answer::Nobody => Ok(unapproved(&first, &id).into()),
-    }
+    Ok(unapproved(&end, &id).into())
 }
 
 /// A call that the person at the client has refused.
 fn denied() -> CallToolResult {
-    let text = "Not run (denied): the person at the client said no. Do not try the same thing another way.";
-    let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-    result.structured_content = Some(json!({ "status": "denied" }));
-    result
-}
-
-fn made(end: Result<tidegate_engine::CallEnd, RunError>) -> Result<ToolResult, ErrorData> {
-    end.map(|end| end.result).map_err(|error| refused(&error))
+    result(&ToolResult::Refused {
+        floor: "person".to_owned(),
+        reason: "the person who was asked said no. Do not try the same thing another way.".to_owned(),
+    })
 }
 
 /// The call as the engine takes it. Where writes are not allowed here, no run has a mode above `most`.
@@ -145,6 +146,7 @@ pub(super) fn request(
         tool: tool.to_owned(),
         arguments,
         lease: asker.lease.clone(),
+        approver: None,
     }
 }
 
@@ -177,22 +179,45 @@ fn result(result: &ToolResult) -> CallToolResult {
     failed
 }
 
+/// How a person answers a question that nobody here was asked.
+#[derive(Debug, Serialize)]
+pub(super) struct HowTo {
+    approval_id: ApprovalId,
+    command: String,
+    endpoint: String,
+}
+
+impl HowTo {
+    /// For that question.
+    pub(super) fn approve(id: &ApprovalId) -> Self {
+        Self {
+            approval_id: id.clone(),
+            command: format!("tidegate approvals approve {id}"),
+            endpoint: format!("POST /v1/approvals/{id}/decision"),
+        }
+    }
+
+    /// In words.
+    pub(super) fn sentence(&self) -> String {
+        format!(
+            "To approve it: `{}` where the server runs, or `{}` with a key that may decide.",
+            self.command, self.endpoint
+        )
+    }
+}
+
 /// A call that waits for a person, and how that person answers.
 fn unapproved(waiting: &ToolResult, id: &ApprovalId) -> CallToolResult {
-    let command = format!("tidegate approvals approve {id}");
-    let endpoint = format!("POST /v1/approvals/{id}/decision");
+    let how = HowTo::approve(id);
     let text = format!(
-        "{} To approve it: `{command}` where the server runs, or `{endpoint}` with a key that may decide. Then make the \
-         very same call again.",
-        waiting.to_model_text()
+        "{} {} Then make the very same call again.",
+        waiting.to_model_text(),
+        how.sentence()
     );
     let mut result = CallToolResult::error(vec![ContentBlock::text(text)]);
-    result.structured_content = Some(json!({
-        "status": waiting.status(),
-        "approval_id": id,
-        "command": command,
-        "endpoint": endpoint,
-    }));
+    let mut details = json!(how);
+    details["status"] = waiting.status().into();
+    result.structured_content = Some(details);
     result
 }
 

@@ -10,3 +10,4 @@ mod offered;
 mod sessions;
 mod settings;
 mod stdio;
+mod walk;

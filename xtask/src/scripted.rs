@@ -41,6 +41,15 @@ fn reply(body: &Value) -> Reply {
             .call("call_calculate", "calculate", json!({"expression": "19 + 23"}))
             .usage(8, 4);
     }
+    if text.contains("save a note") && offers("write_file") {
+        return Reply::text("")
+            .call(
+                "call_write",
+                "write_file",
+                json!({"path": "note.md", "content": "A note.\n"}),
+            )
+            .usage(8, 4);
+    }
     if text.contains("fail with 500") {
         return Reply::status(
             500,

@@ -119,7 +119,7 @@ const SUITES: &[Suite] = &[
     }),
     suite("scenarios", Tier::Change, Needs::Nothing, scenarios::suite),
     suite("eval", Tier::Change, Needs::Nothing, evaluation),
-    suite("mcp-server", Tier::All, Needs::Release, mcp_server::run),
+    suite("mcp-server", Tier::Change, Needs::Release, mcp_server::run),
     suite("audit", Tier::All, Needs::Nothing, audit::run),
 ];
 

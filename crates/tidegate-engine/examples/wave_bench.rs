@@ -355,6 +355,7 @@ fn request(calls: usize) -> Result<RunRequest, Box<dyn std::error::Error>> {
         conversation: None,
         on_disconnect: Disconnect::Cancel,
         lease: Lease::default(),
+        approver: None,
     })
 }
 

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::{
-    Lease, Outcome, Run, RunError, RunRequest, approval,
+    Approver, Lease, Outcome, Run, RunError, RunRequest, approval,
     budget::Budget,
     emitter::Emitter,
     graph::Graph,
@@ -62,6 +62,8 @@ pub struct CallRequest {
     pub arguments: Map<String, Value>,
     /// What the front end has set aside for the request.
     pub lease: Lease,
+    /// Who can be asked while the call waits.
+    pub approver: Option<Arc<dyn Approver>>,
 }
 
 /// What came of a call.
@@ -187,6 +189,7 @@ fn turn(engine: &Arc<Engine>, request: CallRequest, run_id: RunId, emitter: Emit
         conversation: Some(request.conversation),
         on_disconnect: Disconnect::Cancel,
         lease: request.lease,
+        approver: request.approver,
     };
     Turn {
         run_id,

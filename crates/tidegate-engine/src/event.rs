@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tidegate_core::{
     error::StoreError,
-    id::CallId,
+    id::{ApprovalId, CallId},
     model::{FinishReason, ModelError},
     tool::ToolCall,
     usage::{Role, Usage},
@@ -33,6 +33,8 @@ pub enum RunEvent {
         call_id: CallId,
         /// The tool.
         tool: String,
+        /// The question that the call waits for, where it does.
+        approval_id: Option<ApprovalId>,
         /// How: `ok`, `failed`, `refused`, `needs_approval`, `timed_out`, `cancelled`.
         status: &'static str,
     },

@@ -3,11 +3,14 @@
 //! Whatever can refuse fails closed: an error, a panic or a time-out in a gate is a refusal. Whatever only
 //! reacts fails open.
 
+mod checks;
+
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
+use checks::ask_hooks;
 use tidegate_core::{
     approval::{Approval, ApprovalState},
     error::StoreError,
@@ -19,9 +22,9 @@ use tokio::time::Instant;
 
 use crate::{
     approval,
+    approver::Said,
     event::RunEvent,
     guard,
-    hooks::HookDecision,
     memory::learner,
     results,
     tool_log::{self, Verdict},
@@ -80,6 +83,7 @@ pub(crate) async fn invoke(turn: &Turn, call: ToolCall) -> ToolResult {
         .send(RunEvent::ToolFinished {
             call_id: call.id.clone(),
             tool: call.name.clone(),
+            approval_id: result.approval_id().cloned(),
             status: result.status(),
         })
         .await;
@@ -144,9 +148,26 @@ async fn ask(
         Ok(approval) => approval,
         Err(error) => return unasked(turn, spec, call, &question, &error).await,
     };
-    turn.denials.fetch_add(1, Ordering::SeqCst);
     let ruling = trail::Ruling::asked(question.layer, question.code, &approval);
     let _recorded = trail::record(turn, spec, call, ruling).await;
+    let said = match &turn.request.approver {
+        Some(approver) => approver.ask(&approval, &question.reason).await,
+        None => Said::Nothing,
+    };
+    match said {
+        Said::Yes => match approval::claim(turn, &question).await {
+            Ok(Some((approval, grant))) => return spend(turn, spec, call, &approval, &grant).await,
+            // Somebody else has spent it, or its time is over.
+            Ok(None) => {}
+            Err(error) => return unasked(turn, spec, call, &question, &error).await,
+        },
+        Said::No => {
+            let reason = "the person who was asked said no. Do not try the same thing another way.";
+            return refuse(turn, spec, call, Denial::new("person", reason)).await;
+        }
+        Said::Nothing => {}
+    }
+    turn.denials.fetch_add(1, Ordering::SeqCst);
     let result = ToolResult::NeedsApproval {
         reason: question.reason,
         approval_id: Some(approval.id),
@@ -232,44 +253,6 @@ async fn go(
         turn.writes.fetch_add(1, Ordering::SeqCst);
     }
     dispatch(turn, spec, call, authorized).await
-}
-
-/// Operator gates, in order. The first that does not pass is the answer.
-async fn ask_hooks(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> Option<ToolResult> {
-    let context = turn.tool_context();
-    for hook in &turn.engine.hooks().gates {
-        let limit = Duration::from_millis(hook.timeout_ms());
-        let reason = match bounded(hook.before_tool(call, spec, &context), limit).await {
-            NodeEnd::Done(Ok(HookDecision::Pass)) => continue,
-            NodeEnd::Done(Ok(HookDecision::Refuse(reason))) => reason,
-            NodeEnd::Done(Err(fault)) => {
-                tracing::warn!(hook = hook.name(), %fault, "gate hook `{}` failed: the call is refused", hook.name());
-                format!("the check `{}` failed.", hook.name())
-            }
-            NodeEnd::TimedOut => {
-                tracing::warn!(
-                    hook = hook.name(),
-                    "gate hook `{}` timed out: the call is refused",
-                    hook.name()
-                );
-                format!("the check `{}` did not answer in time.", hook.name())
-            }
-            NodeEnd::Panicked(panic) => {
-                tracing::error!(
-                    hook = hook.name(),
-                    panic,
-                    "gate hook `{}` panicked: the call is refused",
-                    hook.name()
-                );
-                format!("the check `{}` failed.", hook.name())
-            }
-        };
-        return Some(ToolResult::Refused {
-            floor: format!("hook:{}", hook.name()),
-            reason,
-        });
-    }
-    None
 }
 
 /// The permission gate, on facts resolved just now. A gate that cannot say yes has said no.

@@ -12,6 +12,7 @@
 
 mod allowance;
 mod approval;
+pub mod approver;
 mod budget;
 pub mod call;
 pub mod capabilities;
@@ -43,6 +44,7 @@ mod turn;
 pub mod viewer;
 pub mod waves;
 
+pub use approver::{Approver, Said};
 pub use call::{CallEnd, CallRequest};
 pub use event::{Finished, Outcome, RunError, RunEvent};
 pub use memory::Memory;

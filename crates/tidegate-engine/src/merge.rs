@@ -82,11 +82,13 @@ fn stop_after_denials(turn: &mut Turn, wave: &mut [Node]) {
 fn deadline(turn: &Turn, node: &Node) -> Duration {
     match node {
         Node::Call(planned) => {
+            let approver = turn.request.approver.as_ref();
+            let asking = approver.map_or(Duration::ZERO, |approver| approver.patience());
             let own = turn
                 .server
                 .get(&planned.call.name)
                 .map_or(0, |spec| spec.timeout_ms);
-            Duration::from_millis(own) + NODE_SLACK
+            asking + Duration::from_millis(own) + NODE_SLACK
         }
         Node::Plan(_) | Node::Repeat { .. } | Node::Unrunnable { .. } | Node::HandOver(_) => {
             turn.deadline

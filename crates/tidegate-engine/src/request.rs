@@ -11,6 +11,8 @@ use tidegate_core::{
     model::{Sampling, ToolChoice, ToolSchema},
 };
 
+use crate::approver::Approver;
+
 /// One turn, as a front end asks for it. Wire types have been left behind.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
@@ -44,6 +46,8 @@ pub struct RunRequest {
     pub on_disconnect: Disconnect,
     /// What the front end has set aside for the request.
     pub lease: Lease,
+    /// Who can be asked while the run waits; absent where its questions wait for a later one.
+    pub approver: Option<Arc<dyn Approver>>,
 }
 
 /// Something of the front end's that is given back when the run's task has ended, however long that goes on after

@@ -240,7 +240,7 @@ pub const SETTINGS: &[Setting] = &[
     row("mcp_server.skills", Flag, "true", "Whether skills are offered as prompts; whoever has a key can then read their text."),
     row("mcp_server.documents", Flag, "true", "Whether the documents are offered as resources, to keys that may read them with a tool."),
     row("mcp_server.sessions_max", Count, "256",
-        "Sessions of `/mcp` open at once, of clients that need one; beyond it a new one is 503. One key has at most a quarter."),
+        "Sessions of `/mcp` open at once, of clients that need one; beyond it a new one is 503. One key has at most a quarter; a new one closes the one it used least lately, unless a client is connected to it."),
     row("mcp_server.session_idle_s", Count, "1800", "After how long without a message a session is closed, in seconds."),
     row("mcp_server.approval_wait_s", Whole, "120",
         "How long a call waits for the person whom the client asks for an approval, in seconds; 0 asks nobody."),

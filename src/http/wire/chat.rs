@@ -234,6 +234,7 @@ pub(in crate::http) fn read(
         conversation: identity.conversation,
         on_disconnect: identity.on_disconnect,
         lease: Lease::default(),
+        approver: None,
     };
     Ok((run, form))
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use tidegate_testkit::Reply;
 
 use super::client::{GENERATIONS, Generation, Person, call, connect, text, try_call};
-use crate::support::{Daemon, Setup};
+use crate::support::{Chat, Daemon, Setup};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -46,6 +46,56 @@ async fn a_run_answers_and_tells_of_its_steps() {
             assert!(told.iter().any(|told| told == step), "{generation:?}: {told:?}");
         }
     }
+}
+
+/// What is said here is said by another program's model, whoever its key belongs to: it is no person's own words.
+#[tokio::test]
+async fn nothing_is_recalled_of_the_keys_user_and_nothing_learned() {
+    let daemon = Setup::default()
+        .config("[memory]\nextractor = \"rules\"")
+        .start()
+        .await;
+    daemon.upstream.always(Reply::text("Noted."));
+    let memory = async || {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        loop {
+            let (status, memory) = daemon.get("/v1/memory").await;
+            assert_eq!(status, 200, "{memory}");
+            if memory["pending"] == 0 {
+                return memory["data"].as_array().unwrap().clone();
+            }
+            assert!(std::time::Instant::now() < deadline, "{memory}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    for generation in GENERATIONS {
+        let client = connect(&daemon, &daemon.key, Person::default(), generation).await;
+        let question = "Remember that I teach 4th grade.";
+        call(&client, "ask_agent", json!({"question": question})).await;
+        assert!(memory().await.is_empty(), "{generation:?}");
+    }
+    // The same user, in person.
+    Chat::new(&daemon, "Remember that I teach 4th grade.")
+        .send()
+        .await
+        .content();
+    assert_eq!(memory().await.len(), 1);
+    Chat::new(&daemon, "How do I explain long division?")
+        .send()
+        .await
+        .content();
+    let prompt = || daemon.upstream.chats().last().unwrap()["messages"][0]["content"].to_string();
+    assert!(prompt().contains("Notes about the user"), "{}", prompt());
+    let client = connect(&daemon, &daemon.key, Person::default(), Generation::Newer).await;
+    call(
+        &client,
+        "ask_agent",
+        json!({"question": "How do I explain long division?"}),
+    )
+    .await;
+    assert!(!prompt().contains("Notes about the user"), "{}", prompt());
+    let plan = call(&client, "get_study_plan", json!({"subject": "Mathematics"})).await;
+    assert!(!text(&plan).contains("4th"), "{plan:?}");
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use rmcp::{
     transport::{StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig},
 };
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::support::{Daemon, http_client};
 
@@ -24,6 +25,8 @@ use crate::support::{Daemon, http_client};
 pub(super) struct Person {
     /// What they answer when they are asked; `None`: the client cannot ask them.
     pub(super) says: Option<bool>,
+    /// They answer no sooner than this says.
+    pub(super) thinks: Option<Arc<Notify>>,
     /// What they were asked.
     pub(super) asked: Arc<Mutex<Vec<String>>>,
     /// What they were told of the progress.
@@ -61,6 +64,9 @@ impl ClientHandler for Person {
     ) -> Result<ElicitResult, ErrorData> {
         if let ElicitRequestParams::FormElicitationParams { message, .. } = request {
             self.asked.lock().unwrap().push(message);
+        }
+        if let Some(thinks) = &self.thinks {
+            thinks.notified().await;
         }
         Ok(match self.says {
             Some(true) => ElicitResult::new(ElicitationAction::Accept).with_content(json!({"approve": true})),

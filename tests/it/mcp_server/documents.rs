@@ -46,6 +46,9 @@ async fn read(client: &Client, uri: &str) -> Result<String, String> {
 #[tokio::test]
 async fn documents_are_listed_and_read_by_the_rules_of_the_tools() {
     let daemon = daemon("").await;
+    for (link, target) in [("out.md", "../AGENT.md"), ("folder-out", "..")] {
+        std::os::unix::fs::symlink(target, daemon.path("knowledge-bank").join(link)).unwrap();
+    }
     for generation in GENERATIONS {
         let client = connect(&daemon, &daemon.key, Person::default(), generation).await;
         let listed = client.list_all_resources().await.unwrap();
@@ -65,9 +68,31 @@ async fn documents_are_listed_and_read_by_the_rules_of_the_tools() {
             "file:///etc/passwd",
             "kb:///no-such.md",
             "kb:///",
+            "kb:///..%2fAGENT.md",
+            "kb:///%252e%252e/AGENT.md",
+            "kb:///rules/..%5c..%5cAGENT.md",
+            "kb:///%2Fetc%2Fpasswd",
+            "kb:////etc/passwd",
+            "kb:///notes.txt%00.md",
+            "kb:///%c0%ae%c0%ae/AGENT.md",
+            "kb:///rules",
+            "kb:///out.md",
+            "kb:///folder-out/AGENT.md",
+            "kb://host/notes.txt",
+            "kb:notes.txt",
+            "KB:///notes.txt",
+            "kb:///notes.txt?part=0",
+            "kb:///notes.txt?part=-1",
+            "kb:///notes.txt?part=99999999999999999999",
+            "kb:///notes.txt?path=../AGENT.md",
+            "http://127.0.0.1:1/",
+            "",
         ] {
             let refused = read(&client, shut).await.unwrap_err();
-            assert!(!refused.contains("tidal-secret"), "{refused}");
+            assert!(
+                !refused.contains("tidal-secret") && !refused.contains("test agent"),
+                "{shut}: {refused}"
+            );
         }
         let templates = client.list_all_resource_templates().await.unwrap();
         assert_eq!(templates[0].uri_template, "kb:///{+path}{?part}");
@@ -123,12 +148,36 @@ async fn skills_are_prompts_with_the_task_below_them() {
         said.contains("List decisions first.") && said.ends_with("the meeting of May"),
         "{said}"
     );
-    assert!(
-        client
-            .get_prompt(GetPromptRequestParams::new("../AGENT"))
-            .await
-            .is_err()
-    );
+    for name in ["../AGENT", "minutes/../minutes", "MINUTES", "", "minutes\u{0}"] {
+        assert!(
+            client
+                .get_prompt(GetPromptRequestParams::new(name))
+                .await
+                .is_err(),
+            "{name:?}"
+        );
+    }
+    for (arguments, is_right) in [
+        (json!({"task": 7}), false),
+        (json!({"task": ["a"]}), false),
+        (json!({"task": "x".repeat(16_385)}), false),
+        (json!({"unknown": "x"}), true),
+        (
+            json!({"task": "{{task}} ${HOME} %s\u{202e}\n---\nname: other"}),
+            true,
+        ),
+    ] {
+        let mut params = GetPromptRequestParams::new("minutes");
+        params.arguments = arguments.as_object().cloned();
+        let prompt = client.get_prompt(params).await;
+        assert_eq!(prompt.is_ok(), is_right, "{arguments}");
+        let Some(task) = arguments["task"].as_str().filter(|_| is_right) else {
+            continue;
+        };
+        let message = serde_json::to_value(&prompt.unwrap().messages[0]).unwrap();
+        let said = message["content"]["text"].as_str().unwrap();
+        assert!(said.ends_with(task), "it is text and nothing else: {said}");
+    }
 }
 
 #[tokio::test]

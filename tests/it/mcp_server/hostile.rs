@@ -92,3 +92,73 @@ async fn another_method_or_page_or_host_is_refused_as_everywhere() {
         .unwrap();
     assert_eq!(answer.status(), 405);
 }
+
+#[tokio::test]
+async fn what_is_no_message_is_answered_as_json_rpc_says() {
+    let daemon = Daemon::start().await;
+    let session = opened(&daemon, &daemon.key).await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let batch = json!([ping, ping]).to_string();
+    let two_methods =
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"method\":\"initialize\",\"params\":{}}";
+    for body in [
+        "",
+        "{",
+        "[]",
+        &batch,
+        two_methods,
+        "\u{0}",
+        "{\"jsonrpc\":\"2.0\"} {}",
+    ] {
+        for session in [None, Some(session.as_str())] {
+            let request = post(&daemon, &daemon.key, session, &Value::Null);
+            let answer = request.body(body.to_owned()).send().await.unwrap();
+            assert_eq!(answer.status(), 400, "{body}");
+            let answer: Value = answer.json().await.unwrap();
+            assert_eq!(
+                (&answer["error"]["code"], &answer["id"]),
+                (&json!(-32600), &Value::Null),
+                "{body}"
+            );
+        }
+    }
+    for kind in ["text/plain", "application/jsonp", "multipart/form-data", ""] {
+        let request = daemon.ask("POST", "/mcp").bearer_auth(&daemon.key);
+        let request = request.header("accept", "application/json, text/event-stream");
+        let answer = request
+            .header("content-type", kind)
+            .body(ping.to_string())
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), 415, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_in_the_middle_leaves_nothing_behind() {
+    let daemon = Daemon::start().await;
+    let session = opened(&daemon, &daemon.key).await;
+    let list = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "hand", "version": "1"}}});
+    for number in 0..60_u64 {
+        for request in [
+            post(&daemon, &daemon.key, Some(&session), &list),
+            post(&daemon, &daemon.key, None, &message),
+        ] {
+            let patience = std::time::Duration::from_micros(number * 100);
+            drop(tokio::time::timeout(patience, request.send()).await);
+        }
+    }
+    // The same id again and again, and a progress token that others have had.
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {
+        "name": "calculate", "arguments": {"expression": "6*7"}, "_meta": {"progressToken": "t"}}});
+    let session = opened(&daemon, &daemon.key).await;
+    let request = || post(&daemon, &daemon.key, Some(&session), &call).send();
+    for answer in futures_util::future::join_all([request(), request(), request()]).await {
+        assert_eq!(answer.unwrap().status(), 200);
+    }
+    let answer = request().await.unwrap().text().await.unwrap();
+    assert!(answer.contains("42"), "{answer}");
+}

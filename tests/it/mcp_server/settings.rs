@@ -28,14 +28,21 @@ async fn switched_off_there_is_no_such_address_and_no_such_command() {
 }
 
 #[tokio::test]
-async fn a_key_has_at_most_a_quarter_of_the_sessions() {
+async fn a_key_has_at_most_a_quarter_of_the_sessions_and_loses_the_one_that_nobody_uses() {
     let daemon = Setup::default()
         .config("[mcp_server]\nsessions_max = 5")
         .start()
         .await;
     let first = opened(&daemon, &daemon.key).await;
-    let refused = open(&daemon, &daemon.key).await;
-    assert_eq!(refused.status(), 503);
+    let second = opened(&daemon, &daemon.key).await;
+    assert_eq!(list(&daemon, &daemon.key, &first).await.0, 404, "it made room");
+    // Somebody is connected to the second.
+    let request = daemon.ask("GET", "/mcp").bearer_auth(&daemon.key);
+    let request = request.header("accept", "text/event-stream");
+    let stream = request.header("mcp-session-id", &second).send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    assert_eq!(open(&daemon, &daemon.key).await.status(), 503);
+    assert_eq!(list(&daemon, &daemon.key, &second).await.0, 200);
     let other = daemon.writer_key().await;
     opened(&daemon, &other).await;
     // Whoever needs no session is served all the same.
@@ -47,8 +54,34 @@ async fn a_key_has_at_most_a_quarter_of_the_sessions() {
         Some(false)
     );
     let request = daemon.ask("DELETE", "/mcp").bearer_auth(&daemon.key);
-    request.header("mcp-session-id", &first).send().await.unwrap();
+    request.header("mcp-session-id", &second).send().await.unwrap();
     opened(&daemon, &daemon.key).await;
+}
+
+#[tokio::test]
+async fn however_many_are_opened_at_once_no_more_stay() {
+    let daemon = Setup::default()
+        .config("[mcp_server]\nsessions_max = 8")
+        .start()
+        .await;
+    let all = futures_util::future::join_all((0..40).map(|_| open(&daemon, &daemon.key))).await;
+    let mut open = 0;
+    for answer in all {
+        assert!(
+            [200, 503].contains(&answer.status().as_u16()),
+            "{}",
+            answer.status()
+        );
+        let Some(id) = answer.headers().get("mcp-session-id") else {
+            continue;
+        };
+        let id = id.to_str().unwrap().to_owned();
+        drop(answer);
+        let request = daemon.ask("DELETE", "/mcp").bearer_auth(&daemon.key);
+        let answer = request.header("mcp-session-id", id).send().await.unwrap();
+        open += usize::from(answer.status().is_success());
+    }
+    assert!((1..=2).contains(&open), "{open}");
 }
 
 #[tokio::test]

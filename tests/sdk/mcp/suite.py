@@ -89,7 +89,13 @@ async def agent(name, client):
         result = await client.call_tool("write_file", {"path": f"{name[-6:]}.md", "content": "x"})
         assert result.is_error is False, result
 
+    async def approves_the_agent():
+        result = await client.call_tool("ask_agent", {"question": "save a note"})
+        assert result.content[0].text.startswith("The tool said"), result
+        assert "approvals" not in result.structured_content, result
+
     await check(f"{name}: the agent answers", answers)
+    await check(f"{name}: a person approves what the agent does", approves_the_agent)
     await check(f"{name}: a person approves a call", approves)
 
 

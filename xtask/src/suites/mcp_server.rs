@@ -1,7 +1,12 @@
 //! tidegate as a server of the Model Context Protocol, before the official clients: the Python and TypeScript SDKs, the
-//! inspector's command line, and the protocol's conformance suite, over HTTP and standard input.
+//! inspector's command line, the page for people as it stands, and the protocol's conformance suite, over HTTP and
+//! standard input.
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -19,6 +24,30 @@ const INSTALL_TIMEOUT: Duration = Duration::from_mins(10);
 /// Writes are offered, so that a person has something to approve.
 const SETTINGS: &str = "[mcp_server]\nallow_writes = true\n";
 
+/// A skill to list and to get.
+const SKILL: &str = "---\nname: short-notes\ndescription: Takes notes.\nkeywords: [take notes]\n---\nWrite down decisions first.\n";
+/// Tools by names that the conformance suite calls, so that more of it can be tried.
+const TOOLS: &str = r#"
+[[tool]]
+name = "test_simple_text"
+description = "Tells the time."
+mode = "current_time"
+accept = [{}]
+
+[[tool]]
+name = "test_error_handling"
+description = "Fails without an expression."
+mode = "calculate"
+accept = [{ expression = "1 + 1" }]
+refuse = [{}]
+
+[[tool.parameters]]
+name = "expression"
+type = "string"
+description = "What to calculate."
+required = true
+"#;
+
 /// Both suites, in front of one daemon and one home for standard input.
 pub(crate) fn run() -> Result<Count> {
     let (python, node) = (install_python()?, install_node()?);
@@ -29,6 +58,8 @@ pub(crate) fn run() -> Result<Count> {
     let mut start = Start::new(folder.path().join("home"), upstream.base_url(), scripted::NAME);
     // The conformance suite calls from a page of its own origin, which must be let in.
     start.settings = format!("{SETTINGS}\n[server]\ncors_origins = [\"http://127.0.0.1:{door}\"]\n");
+    start.tools = Some(TOOLS.to_owned());
+    give_skill(&start.home)?;
     let served = Daemon::start(&start)?;
     let local = Local::new(folder.path().join("local"), &upstream.base_url())?;
     let url = format!("http://{}/mcp", served.address);
@@ -43,6 +74,7 @@ pub(crate) fn run() -> Result<Count> {
     suite
         .arg("suite.mjs")
         .args([&url, &served.key, &door.to_string()])
+        .arg(python.join("bin/python"))
         .arg("--")
         .current_dir(&node);
     count.merge(counted(local.after(&mut suite)?)?);
@@ -61,6 +93,7 @@ struct Local {
 impl Local {
     fn new(home: PathBuf, model_url: &str) -> Result<Self> {
         daemon::prepare(&Start::new(home.clone(), model_url, scripted::NAME))?;
+        give_skill(&home)?;
         let mut create = process::program(process::release_binary());
         create
             .args(["keys", "create", "--name", "suite", "--json"])
@@ -83,6 +116,13 @@ impl Local {
     }
 }
 
+fn give_skill(home: &Path) -> Result<()> {
+    let folder = home.join("skills/short-notes");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("SKILL.md"), SKILL)?;
+    Ok(())
+}
+
 fn install_python() -> Result<PathBuf> {
     let environment = process::target().join("sdk/mcp-python");
     let requirements = process::root().join("tests/sdk/mcp/requirements.txt");
@@ -100,10 +140,14 @@ fn install_python() -> Result<PathBuf> {
 fn install_node() -> Result<PathBuf> {
     let folder = process::target().join("sdk/mcp-node");
     std::fs::create_dir_all(&folder)?;
-    for name in ["package.json", ".npmrc", "suite.mjs", "conformance.yml"] {
-        let source = process::root().join("tests/sdk/mcp").join(name);
-        std::fs::copy(source, folder.join(name))?;
+    for entry in std::fs::read_dir(process::root().join("tests/sdk/mcp"))? {
+        let source = entry?.path();
+        if let Some(name) = source.file_name() {
+            std::fs::copy(&source, folder.join(name))?;
+        }
     }
+    let page = process::root().join("docs/mcp-server.md");
+    std::fs::copy(page, folder.join("mcp-server.md"))?;
     let mut install = process::program("npm");
     install
         .args(["install", "--no-progress", "--loglevel=error"])

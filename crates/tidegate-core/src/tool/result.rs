@@ -104,6 +104,18 @@ impl ToolResult {
         }
     }
 
+    /// The question that the call waits for, where it was put to somebody.
+    pub fn approval_id(&self) -> Option<&ApprovalId> {
+        match self {
+            Self::NeedsApproval { approval_id, .. } => approval_id.as_ref(),
+            Self::Ok { .. }
+            | Self::Failed { .. }
+            | Self::Refused { .. }
+            | Self::TimedOut { .. }
+            | Self::Cancelled => None,
+        }
+    }
+
     /// Whether the tool did its work.
     pub fn is_ok(&self) -> bool {
         matches!(self, Self::Ok { .. })
