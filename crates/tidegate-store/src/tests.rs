@@ -383,21 +383,10 @@ async fn expired_turns_leave_the_disk_by_themselves() {
     };
     let earlier = now - jiff::SignedDuration::from_secs(1);
     let first = line(0, Stage::BeforeModel { round: 1 }, None);
-    opened.store.open(&run("r1", "k1", "ann"), &first).await.unwrap();
-    opened
-        .store
-        .hold(&RunId::new("r1"), &turn, earlier)
-        .await
-        .unwrap();
-    let find = || {
-        HeldTurnStore::find(
-            &opened.store,
-            &turn.key_id,
-            &turn.user,
-            &turn.client_call_ids,
-            earlier,
-        )
-    };
+    let (store, calls) = (&opened.store, &turn.client_call_ids);
+    store.open(&run("r1", "k1", "ann"), &first).await.unwrap();
+    store.hold(&RunId::new("r1"), &turn, earlier).await.unwrap();
+    let find = || HeldTurnStore::find(store, &turn.key_id, &turn.user, calls, earlier);
     opened.store.flush_tick().await.unwrap();
     assert_eq!(find().await.unwrap(), None);
     opened.close().await;
