@@ -30,6 +30,7 @@ fn call() -> (ToolCall, ToolSpec, ToolContext) {
         ToolContext {
             run_id: RunId::new("run_1"),
             learner: tidegate_gate::Learner::default(),
+            host: Arc::new(tidegate_gate::NoHost),
             caller: Arc::new(Caller {
                 user: UserId::of(&key_id, Some("ann")).unwrap(),
                 key_id,

@@ -24,7 +24,7 @@ pub(super) async fn answer(mut events: Events, head: Head, form: Form) -> Result
         match event {
             RunEvent::Text(piece) => text.push_str(&piece),
             RunEvent::Reasoning(piece) => reasoning.push_str(&piece),
-            RunEvent::ToolStarted { .. } | RunEvent::ToolFinished { .. } => {}
+            RunEvent::ToolStarted { .. } | RunEvent::ToolNotice { .. } | RunEvent::ToolFinished { .. } => {}
             RunEvent::ClientCalls(more) => calls.extend(more),
             RunEvent::Failed(error) => return Err(error.into()),
             RunEvent::Finished(finished) => {

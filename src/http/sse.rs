@@ -107,11 +107,13 @@ impl Encoder {
     /// The next piece of the body; `None` after the last.
     async fn next_text(&mut self, events: &mut Events, silence: Duration) -> Option<String> {
         let mut text = String::new();
+        // From here on, however many events come that nothing is written of.
+        let silent_until = time::Instant::now() + silence;
         while text.is_empty() {
             if self.ended {
                 return None;
             }
-            match time::timeout(silence, events.next()).await {
+            match time::timeout_at(silent_until, events.next()).await {
                 Ok(event) => self.encode_or_fail(event, &mut text),
                 Err(_) => text.push_str(COMMENT),
             }
@@ -154,7 +156,7 @@ impl Encoder {
                 );
             }
             // Server tools are not the client's affair; its SDK would try to run them.
-            RunEvent::ToolStarted { .. } | RunEvent::ToolFinished { .. } => {}
+            RunEvent::ToolStarted { .. } | RunEvent::ToolNotice { .. } | RunEvent::ToolFinished { .. } => {}
             RunEvent::ClientCalls(calls) => self.calls(calls, text),
             RunEvent::Finished(finished) => self.finish(&finished, text),
             RunEvent::Failed(error) => self.fail(error.into(), text),

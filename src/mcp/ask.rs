@@ -15,6 +15,7 @@ use tidegate_core::{
     model::{Sampling, ToolChoice},
 };
 use tidegate_engine::{Finished, Run, RunError, RunEvent, RunRequest};
+use tidegate_gate::Notice;
 
 use super::{Asker, Server, tools::refused};
 
@@ -113,6 +114,7 @@ async fn follow(mut run: Run, context: &RequestContext<RoleServer>) -> CallToolR
                 is_answering = false;
                 notices.tell(format!("calling {tool}")).await;
             }
+            RunEvent::ToolNotice { tool, notice, .. } => notices.tell(format!("{tool}: {}", said(&notice))).await,
             RunEvent::ToolFinished { tool, status, .. } => notices.tell(format!("{tool}: {status}")).await,
             RunEvent::Reasoning(_) | RunEvent::ClientCalls(_) => {}
             RunEvent::Finished(finished) => return answered(&run, &answer, &finished),
@@ -126,6 +128,27 @@ async fn follow(mut run: Run, context: &RequestContext<RoleServer>) -> CallToolR
     CallToolResult::error(vec![ContentBlock::text(
         "the run broke off; the server's log says how",
     )])
+}
+
+/// What goes on during a call, in one line.
+fn said(notice: &Notice) -> String {
+    match notice {
+        Notice::Progress {
+            progress,
+            total,
+            message,
+        } => {
+            let far = match total {
+                Some(total) => format!("{progress} of {total}"),
+                None => progress.to_string(),
+            };
+            match message {
+                Some(message) => format!("{message} ({far})"),
+                None => far,
+            }
+        }
+        Notice::Log { level, text } => format!("{level}: {text}"),
+    }
 }
 
 fn answered(run: &Run, answer: &str, finished: &Finished) -> CallToolResult {

@@ -37,7 +37,8 @@ pub fn exposure(spec: &ToolSpec) -> Exposure {
         | ToolMode::Mcp
         | ToolMode::Introspect => by_effects(spec.effect, spec.mode.effect()),
         // An earlier result belongs to the turn that made it; here every call is a turn of its own.
-        ToolMode::LastOutput
+        ToolMode::SearchTools
+        | ToolMode::LastOutput
         | ToolMode::Shell
         | ToolMode::Sandbox
         | ToolMode::GitClone

@@ -15,6 +15,7 @@ mod prompt;
 mod push;
 mod quota;
 mod routing;
+mod search_tools;
 mod text_calls;
 mod tolerance;
 mod tools;

@@ -152,8 +152,8 @@ pub struct ModelRequest {
     pub system: String,
     /// The history, oldest first.
     pub messages: Vec<Message>,
-    /// The tools offered.
-    pub tools: Vec<ToolSchema>,
+    /// The tools offered. Shared: they are the same for many questions.
+    pub tools: Arc<[Arc<ToolSchema>]>,
     /// Whether it must call one.
     pub tool_choice: ToolChoice,
     /// Whether it may issue several calls in one reply.

@@ -135,6 +135,9 @@ pub enum ToolMode {
     /// A tool of another server, over the Model Context Protocol. What it does is unknown unless the operator
     /// trusts that server's word.
     Mcp,
+    /// A search among the tools that were not offered at once, because there are many. A control tool: the engine
+    /// answers it.
+    SearchTools,
     /// The full text of an earlier result of this turn. A control tool: the engine answers it.
     LastOutput,
     /// The capability report. A control tool: the engine answers it.
@@ -143,7 +146,7 @@ pub enum ToolMode {
 
 impl ToolMode {
     /// Every mode.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::ReadText,
         Self::ListFiles,
         Self::WriteText,
@@ -164,6 +167,7 @@ impl ToolMode {
         Self::GitCommit,
         Self::GitPush,
         Self::Mcp,
+        Self::SearchTools,
         Self::LastOutput,
         Self::Introspect,
     ];
@@ -181,6 +185,7 @@ impl ToolMode {
             | Self::ListDocuments
             | Self::GitRead
             | Self::Mcp
+            | Self::SearchTools
             | Self::LastOutput
             | Self::Introspect => Effect::Read,
             Self::WriteText | Self::GitCommit => Effect::Write,
@@ -194,7 +199,7 @@ impl ToolMode {
     /// Control tools need the turn itself and run in the engine; all others run in the tool box.
     pub fn is_control(self) -> bool {
         match self {
-            Self::LastOutput | Self::Introspect => true,
+            Self::SearchTools | Self::LastOutput | Self::Introspect => true,
             Self::ReadText
             | Self::ListFiles
             | Self::WriteText
@@ -241,6 +246,7 @@ impl ToolMode {
             Self::GitCommit => "git_commit",
             Self::GitPush => "git_push",
             Self::Mcp => "mcp",
+            Self::SearchTools => "search_tools",
             Self::LastOutput => "last_output",
             Self::Introspect => "introspect",
         }

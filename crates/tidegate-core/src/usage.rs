@@ -16,6 +16,8 @@ pub enum Role {
     Memory,
     /// Plan audit.
     Audit,
+    /// A question that another server had while it worked on a call.
+    Sampling,
 }
 
 impl Role {
@@ -26,6 +28,7 @@ impl Role {
             Self::Subagent => "subagent",
             Self::Memory => "memory",
             Self::Audit => "audit",
+            Self::Sampling => "sampling",
         }
     }
 }

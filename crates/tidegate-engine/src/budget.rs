@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tidegate_core::usage::{Role, Usage};
 
-use crate::{Options, graph::Unrunnable};
+use crate::{Options, graph::Unrunnable, sampling::Aside};
 
 /// What a turn has used up.
 #[derive(Debug, Clone, Default, serde::Serialize)]
@@ -71,6 +71,28 @@ impl Budget {
     /// Whether another ordinary round may follow; if not, the last word is due.
     pub(crate) fn has_round(&self) -> bool {
         self.spent.rounds < self.rounds_max && self.spent.calls < self.calls_per_turn_max
+    }
+
+    /// Whether another model call beside the rounds may follow those that are not booked yet.
+    pub(crate) fn has_room_beside(&self, aside: &Aside) -> bool {
+        let tokens = self.usage().total_tokens().saturating_add(aside.usage.total_tokens());
+        let cost_usd = self.spent.cost_usd + aside.cost_usd;
+        self.spent.rounds.saturating_add(aside.rounds) < self.rounds_max
+            && (self.tokens_max == 0 || tokens < self.tokens_max)
+            && (self.cost_usd_max <= 0.0 || cost_usd < self.cost_usd_max)
+    }
+
+    /// Whether there were model calls beside the rounds.
+    pub(crate) fn has_sampled(&self) -> bool {
+        self.spent.usage_by_role.contains_key(&Role::Sampling)
+    }
+
+    /// Books model calls beside the rounds.
+    pub(crate) fn book_aside(&mut self, aside: &Aside) {
+        if aside.rounds > 0 {
+            self.spent.rounds = self.spent.rounds.saturating_add(aside.rounds);
+            self.book(Role::Sampling, aside.usage, aside.cost_usd);
+        }
     }
 
     /// Whether the turn's tokens are spent.

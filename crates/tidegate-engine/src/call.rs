@@ -4,7 +4,7 @@
 //! `invoke`, the only path to a tool. What differs is that nobody composes a prompt and no model is asked.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     panic::AssertUnwindSafe,
     sync::{
         Arc, Mutex,
@@ -35,6 +35,7 @@ use crate::{
     invoke,
     results::{Repeats, Results},
     run::{self, Engine, Slot},
+    toolset::Toolset,
     turn::{Counts, Ending, Opening, Turn},
 };
 
@@ -170,7 +171,6 @@ async fn work(
 /// A turn that holds one call and nothing of a conversation with a model.
 fn turn(engine: &Arc<Engine>, request: CallRequest, run_id: RunId, emitter: Emitter) -> Turn {
     let caller = Arc::new(request.caller.clone());
-    let server = engine.tools_of(&caller);
     let request_of_turn = RunRequest {
         caller: request.caller,
         origin: request.origin,
@@ -196,7 +196,6 @@ fn turn(engine: &Arc<Engine>, request: CallRequest, run_id: RunId, emitter: Emit
             attendance: engine.attendance_of(request.origin),
             caller: Arc::clone(&caller),
         },
-        caller,
         model: ModelRef {
             requested: NO_MODEL.to_owned(),
             provider: NO_MODEL.to_owned(),
@@ -206,13 +205,9 @@ fn turn(engine: &Arc<Engine>, request: CallRequest, run_id: RunId, emitter: Emit
         },
         system: String::new(),
         prints: Arc::new(Fingerprints::of([])),
-        server: server
-            .into_iter()
-            .filter(|spec| spec.name == request.tool)
-            .map(|spec| (spec.name.clone(), spec))
-            .collect::<BTreeMap<_, _>>(),
+        tools: Toolset::only(&engine.selection_of(&caller), &request.tool),
         client: HashSet::new(),
-        offered: Vec::new(),
+        caller,
         messages: Vec::new(),
         history_len: 0,
         notes: Vec::new(),
@@ -229,6 +224,8 @@ fn turn(engine: &Arc<Engine>, request: CallRequest, run_id: RunId, emitter: Emit
         denials: AtomicU32::new(0),
         claimed: Mutex::default(),
         cut_usage: Arc::default(),
+        aside: Mutex::default(),
+        has_model: false,
         draft: None,
         opened: Opening::new(future::ready(Ok(())).boxed()),
         engine: Arc::clone(engine),

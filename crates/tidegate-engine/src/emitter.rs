@@ -47,6 +47,13 @@ impl Emitter {
         }
     }
 
+    /// Sends an event that may be lost: only where a place is free.
+    pub(crate) fn offer(&self, event: RunEvent) {
+        if self.events.try_send(event).is_err() {
+            tracing::trace!("an event is left out");
+        }
+    }
+
     /// Sends the run's last words: to a viewer that has stopped reading only for so long.
     pub(crate) async fn send_last(&self, event: RunEvent) {
         if tokio::time::timeout(LAST_WORDS_WAIT, self.send(event))

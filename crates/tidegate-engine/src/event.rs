@@ -10,6 +10,7 @@ use tidegate_core::{
     tool::ToolCall,
     usage::{Role, Usage},
 };
+use tidegate_gate::Notice;
 
 use crate::sources::Sources;
 
@@ -35,6 +36,16 @@ pub enum RunEvent {
         tool: String,
         /// How: `ok`, `failed`, `refused`, `needs_approval`, `timed_out`, `cancelled`.
         status: &'static str,
+    },
+    /// A server tool goes on, in the words of whoever runs it: text from outside, cleaned and cut. Such events may be
+    /// left out where there are many.
+    ToolNotice {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        tool: String,
+        /// What goes on.
+        notice: Notice,
     },
     /// Calls for the client's own tools, whole. [`RunEvent::Finished`] follows.
     ClientCalls(Vec<ToolCall>),

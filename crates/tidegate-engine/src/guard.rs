@@ -63,6 +63,8 @@ fn wrap(turn: &Turn, spec: &ToolSpec, text: String) -> String {
             // Whoever wrote the document is not whom the model takes instructions from.
             | ToolMode::SearchKnowledge
             | ToolMode::ReadDocument
+            // The words of other servers about their tools.
+            | ToolMode::SearchTools
             // A window on an earlier result may be one on something from outside.
             | ToolMode::LastOutput => true,
             ToolMode::ReadText

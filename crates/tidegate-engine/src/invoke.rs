@@ -22,6 +22,7 @@ use crate::{
     event::RunEvent,
     guard,
     hooks::HookDecision,
+    host,
     memory::learner,
     results,
     tool_log::{self, Verdict},
@@ -45,12 +46,16 @@ pub(crate) async fn invoke(turn: &Turn, call: ToolCall) -> ToolResult {
             tool: call.name.clone(),
         })
         .await;
-    let (spec, verdict, result) = match turn.server.get(&call.name) {
+    let (spec, verdict, result) = match turn.tools.get(&call.name) {
         None => (
             None,
             Verdict::refused("unknown_tool"),
             unknown_tool(turn, &call.name),
         ),
+        Some(spec) if !turn.tools.is_offered(&call.name) => {
+            let result = turn.tools.shown_now(&call.name);
+            (Some(spec), Verdict::refused("not_offered"), result)
+        }
         Some(spec) => {
             let (verdict, result) = attempt(turn, spec, call.clone()).await;
             (Some(spec), verdict, result)
@@ -95,8 +100,14 @@ async fn attempt(turn: &Turn, spec: &Arc<ToolSpec>, call: ToolCall) -> (Verdict,
             ToolResult::failed(FailureCode::InvalidArguments, message),
         );
     }
+    let changed = change(turn, spec);
     if let Err(result) = turn.engine.tools().check(&call, spec) {
-        return (Verdict::refused("arguments"), result);
+        // Whoever had the tool knows best why it is gone.
+        let verdict = Verdict::refused(if changed.is_some() { "changed" } else { "arguments" });
+        return (verdict, result);
+    }
+    if let Some(result) = changed {
+        return (Verdict::refused("changed"), result);
     }
     if let Some(refusal) = ask_hooks(turn, spec, &call).await {
         let _recorded = trail::record(turn, spec, &call, trail::Ruling::denied("hook", "hook")).await;
@@ -108,6 +119,24 @@ async fn attempt(turn: &Turn, spec: &Arc<ToolSpec>, call: ToolCall) -> (Verdict,
         Decision::Ask(question) => ask(turn, spec, &call, &facts, *question).await,
         Decision::Allow(authorized) => go(turn, spec, &call, &facts, authorized, None).await,
     }
+}
+
+/// What a call gets of a tool that is no longer the one that the model was shown, and that the gate would judge by
+/// what is gone.
+fn change(turn: &Turn, spec: &Arc<ToolSpec>) -> Option<ToolResult> {
+    let catalogue = turn.engine.catalogue();
+    let message = match catalogue.row(&spec.name) {
+        Some(row) if Arc::ptr_eq(&row.spec, spec) || row.spec == *spec => return None,
+        Some(_) => format!(
+            "the tool `{}` has changed since it was offered to you, so the call was not made. Do not call it again in this turn; say so in the answer.",
+            spec.name
+        ),
+        None => format!(
+            "the tool `{}` is no longer there: its server has gone or no longer has it. Do not call it again in this turn; go on without it.",
+            spec.name
+        ),
+    };
+    Some(ToolResult::failed(FailureCode::UnknownTool, message))
 }
 
 /// The gate has refused.
@@ -344,12 +373,16 @@ async fn run(turn: &Turn, spec: &ToolSpec, call: Authorized<ToolCall>) -> ToolRe
         return control(turn, spec, call.get());
     }
     let mut context = turn.tool_context();
+    let (host, desk) = host::open();
+    context.host = host;
     if spec.mode == ToolMode::StudyPlan {
         // Only now: the decision that it may run knows nothing of the person.
         context.learner = learner::of(turn).await;
     }
     let limit = Duration::from_millis(spec.timeout_ms);
-    match bounded(turn.engine.tools().run(call, &context), limit).await {
+    let told = call.get().clone();
+    let running = bounded(turn.engine.tools().run(call, &context), limit);
+    match desk.attend(turn, spec, &told, running).await {
         NodeEnd::Done(result) => result,
         NodeEnd::TimedOut => ToolResult::TimedOut {
             after_ms: spec.timeout_ms,
@@ -368,6 +401,7 @@ async fn run(turn: &Turn, spec: &ToolSpec, call: Authorized<ToolCall>) -> ToolRe
 fn control(turn: &Turn, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
     match spec.mode {
         ToolMode::Introspect => ToolResult::ok(turn.capability_report()),
+        ToolMode::SearchTools => turn.tools.search(call.arguments.object().unwrap_or(&serde_json::Map::new())),
         ToolMode::LastOutput => last_output(turn, call),
         ToolMode::ReadText
         | ToolMode::ListFiles
@@ -449,7 +483,7 @@ async fn observe(turn: &Turn, spec: &ToolSpec, call: &ToolCall, result: &ToolRes
 }
 
 fn unknown_tool(turn: &Turn, name: &str) -> ToolResult {
-    let names: Vec<&str> = turn.server.keys().map(String::as_str).take(NAMES_MAX).collect();
+    let names: Vec<&str> = turn.tools.names().take(NAMES_MAX).collect();
     let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
     let message = if names.is_empty() {
         format!("there is no tool `{name}`; no tools are available, answer directly")

@@ -46,6 +46,7 @@ pub(crate) async fn drive(turn: &mut Turn) -> Ending {
     loop {
         let mut wave = turn.graph.next_wave();
         stop_after_denials(turn, &mut wave);
+        stop_after_sampling(turn, &mut wave);
         if wave.is_empty() {
             return Ending::Failed(RunError::Store("the turn ran out of nodes".to_owned()));
         }
@@ -59,12 +60,14 @@ pub(crate) async fn drive(turn: &mut Turn) -> Ending {
             ))
             .await
         };
+        turn.merge_aside();
         for (node, end) in wave.into_iter().zip(ends) {
             match merge(turn, node, end).await {
                 Ok(follow_ups) => turn.graph.follow(follow_ups),
                 Err(ending) => return ending,
             }
         }
+        turn.tools.take_in();
     }
 }
 
@@ -79,11 +82,20 @@ fn stop_after_denials(turn: &mut Turn, wave: &mut [Node]) {
     }
 }
 
+/// A server's questions for a model may have spent what the next round was to have.
+fn stop_after_sampling(turn: &mut Turn, wave: &mut [Node]) {
+    for node in wave {
+        if *node == Node::Plan(Plan::Round) && turn.budget.has_sampled() {
+            *node = next_plan(turn);
+        }
+    }
+}
+
 fn deadline(turn: &Turn, node: &Node) -> Duration {
     match node {
         Node::Call(planned) => {
             let own = turn
-                .server
+                .tools
                 .get(&planned.call.name)
                 .map_or(0, |spec| spec.timeout_ms);
             Duration::from_millis(own) + NODE_SLACK
@@ -204,7 +216,7 @@ fn decline(turn: &mut Turn, call: &ToolCall, why: Unrunnable) {
 
 /// A call that took no time is a line in the tool log like any other.
 fn log(turn: &Turn, call: &ToolCall, verdict: &Verdict, result: &ToolResult) {
-    let spec = turn.server.get(&call.name).map(AsRef::as_ref);
+    let spec = turn.tools.get(&call.name).map(AsRef::as_ref);
     tool_log::write(turn, spec, call, verdict, result, Duration::ZERO);
 }
 
@@ -235,7 +247,8 @@ async fn merge_reply(turn: &mut Turn, plan: Plan, reply: Reply) -> Result<Vec<No
     if !reply.unknown.is_empty() && turn.counts.unknown_tool < CORRECTIONS_MAX && turn.budget.has_round() {
         turn.counts.unknown_tool += 1;
         turn.messages.push(planner::message(&reply.text, Vec::new()));
-        let names: Vec<&str> = turn.offered.iter().map(|tool| tool.name.as_str()).collect();
+        let offered = turn.tools.offered().iter();
+        let names: Vec<&str> = offered.map(|tool| tool.name.as_str()).collect();
         turn.notes.push(Note::UnknownTool.message(&names.join(", ")));
         return Ok(vec![next_plan(turn)]);
     }
@@ -301,12 +314,12 @@ fn place(turn: &mut Turn, index: usize, call: ToolCall) -> Node {
     }
     // An unknown tool is answered without running anything, so it need not stand alone.
     let effect = turn
-        .server
+        .tools
         .get(&call.name)
         .map_or(Effect::Read, |spec| spec.effect);
     let repeatable = effect.is_read_only()
         && turn
-            .server
+            .tools
             .get(&call.name)
             .is_some_and(|spec| !spec.mode.is_control());
     if !effect.is_read_only() {

@@ -41,7 +41,7 @@ pub(crate) struct Booked {
 
 impl Meter {
     /// Starts the meter of a call that was allowed this much.
-    pub(crate) fn start(turn: &Turn, allowance: &Allowance) -> Self {
+    pub(crate) fn start(turn: &Turn, allowance: &Allowance, role: Role) -> Self {
         let engine = &turn.engine;
         Self {
             ledger: Arc::clone(engine.ledger()),
@@ -54,7 +54,7 @@ impl Meter {
                 run_id: turn.run_id.clone(),
                 provider: turn.model.provider.clone(),
                 model: turn.model.name.clone(),
-                role: Role::Main,
+                role,
                 usage: Usage::default(),
                 reservation: Some(allowance.reservation),
             }),
@@ -183,7 +183,7 @@ impl Size {
     }
 
     /// About how many tokens a model reads with these messages, a system prompt and tools.
-    pub(crate) fn tokens(self, system: &str, tools: &[ToolSchema]) -> u64 {
+    pub(crate) fn tokens(self, system: &str, tools: &[Arc<ToolSchema>]) -> u64 {
         let tools: usize = tools
             .iter()
             .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.text().get().len())

@@ -25,6 +25,12 @@ pub struct Options {
     pub calls_per_turn_max: usize,
     /// Calls that run side by side in one wave.
     pub parallel_reads_max: usize,
+    /// Server tools that a model is shown at once. Where a key has more, those of other servers are found by
+    /// `search_tools`; 0 means no bound.
+    pub tools_offered_max: usize,
+    /// Bytes of their names, descriptions and schemas that a model is shown at once, to the same effect; 0 means no
+    /// bound.
+    pub tools_offered_bytes_max: usize,
     /// Wall time of a turn, in milliseconds.
     pub turn_timeout_ms: u64,
     /// Tokens of a turn, prompt and answer of every call together; 0 means no bound.
@@ -57,6 +63,8 @@ impl Default for Options {
             calls_per_round_max: 32,
             calls_per_turn_max: 100,
             parallel_reads_max: 16,
+            tools_offered_max: 64,
+            tools_offered_bytes_max: 65_536,
             turn_timeout_ms: 600_000,
             turn_tokens_max: 0,
             max_turn_cost_usd: 0.0,

@@ -74,7 +74,7 @@ pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
         Err(failure) => return Reply::failed(failure),
     };
     // What is reserved is booked on every way out of here, so that it holds up no other call of the key.
-    let mut meter = Meter::start(turn, &allowance);
+    let mut meter = Meter::start(turn, &allowance, Role::Main);
     let round = turn.budget.spent().rounds + 1;
     // The first checkpoint was written when the run was opened.
     if round > 1
@@ -113,7 +113,7 @@ pub(crate) async fn ask(turn: &Turn, plan: Plan) -> Reply {
 
 /// One place decides what a model is asked.
 fn request(turn: &Turn, plan: Plan) -> ModelRequest {
-    let tools = turn.offered_for(plan).to_vec();
+    let tools = turn.offered_for(plan);
     let first = turn.budget.spent().rounds == 0;
     let tool_choice = match (&turn.request.tool_choice, first && !tools.is_empty()) {
         (choice, true) => choice.clone(),
@@ -151,7 +151,8 @@ fn visible(turn: &Turn, native_tools: bool) -> Visible {
     if native_tools {
         return Visible::AllButReasoning;
     }
-    let names = turn.server.keys().chain(&turn.client).cloned().collect();
+    let names = turn.tools.names().map(str::to_owned);
+    let names = names.chain(turn.client.iter().cloned()).collect();
     Visible::NoMarkup {
         names,
         dialect: Dialect::default(),
@@ -322,7 +323,7 @@ fn finish(turn: &Turn, plan: Plan, heard: Heard, mut meter: Meter) -> Reply {
     let mut text = strip_reasoning(&heard.raw);
     let (mut calls, mut unknown) = (heard.calls, Vec::new());
     if !heard.native_tools {
-        let known = |name: &str| turn.server.contains_key(name) || turn.client.contains(name);
+        let known = |name: &str| turn.tools.get(name).is_some() || turn.client.contains(name);
         match parse_calls(&text, &known, Dialect::default()) {
             Parsed::Calls(found) => calls.extend(found.into_iter().map(|call| ToolCall {
                 id: tidegate_core::id::CallId::generate(turn.engine.entropy()),

@@ -2,7 +2,7 @@
 //! says, and whether it is answered at all.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU32, AtomicUsize},
@@ -15,7 +15,6 @@ use tidegate_core::{
     knowledge::Citation,
     message::{Message, Source, last_human_text},
     model::{ToolChoice, ToolSchema},
-    tool::ToolSpec,
 };
 use tidegate_gate::Session;
 
@@ -35,6 +34,7 @@ use crate::{
     routing,
     run::{self, Engine},
     sources::{self, Shown},
+    toolset::{Selection, Toolset},
     turn::{Counts, Opening, Turn},
 };
 
@@ -78,12 +78,17 @@ pub(crate) async fn turn(
         .iter()
         .map(|tool| tool.name.clone())
         .collect();
-    let offered = offered(engine, &request, &scene);
-    check_choice(&request.tool_choice, &offered)?;
+    let mut tools = with_client(&request, scene.tools, scene.is_answered);
+    tools.find_again(&messages);
+    if let ToolChoice::Named(name) = &request.tool_choice {
+        tools.find(name);
+        tools.take_in();
+    }
+    check_choice(&request.tool_choice, tools.offered())?;
     let caller = Arc::new(request.caller.clone());
     let mode = engine.mode_of(&caller, request.mode);
     let shown =
-        sources::can_show(engine.tools().specs().iter().map(AsRef::as_ref)).then(Arc::<Shown>::default);
+        sources::can_show(engine.catalogue().rows().iter().map(|row| row.spec.as_ref())).then(Arc::<Shown>::default);
     if let Some(shown) = &shown {
         shown.add(&cited);
     }
@@ -99,13 +104,8 @@ pub(crate) async fn turn(
         model,
         system: scene.prompt.text(),
         prints: engine.prints().of(&scene.prompt),
-        server: scene
-            .server
-            .into_iter()
-            .map(|spec| (spec.name.clone(), spec))
-            .collect::<BTreeMap<_, _>>(),
+        tools,
         client,
-        offered,
         history_len: messages.len(),
         messages,
         notes: Vec::new(),
@@ -122,6 +122,8 @@ pub(crate) async fn turn(
         denials: AtomicU32::new(0),
         claimed: Mutex::default(),
         cut_usage: Arc::default(),
+        aside: Mutex::default(),
+        has_model: true,
         draft,
         opened: Opening::new(future::ready(Ok(())).boxed()),
         engine: Arc::clone(engine),
@@ -196,7 +198,8 @@ struct Scene {
     routing: routing::Decision,
     /// The question is answered from the prompt, and needs no tools.
     is_answered: bool,
-    server: Vec<Arc<ToolSpec>>,
+    /// The server's tools.
+    tools: Toolset,
 }
 
 async fn route(engine: &Engine, request: &RunRequest, human: Option<&str>) -> routing::Decision {
@@ -238,36 +241,31 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
         .iter()
         .map(|tool| tool.name.as_str())
         .collect();
-    let allowed = engine.tools_of(&request.caller);
+    let allowed = engine.selection_of(&request.caller);
     let composer = &engine.parts().composer;
     let hooks = engine.hook_names();
     let surroundings = engine.surroundings();
-    let subject = |tools| Subject {
-        model: &request.model,
-        caller: &request.caller,
-        requested: request.mode,
-        mode: engine.mode_of(&request.caller, request.mode),
-        attendance: engine.attendance_of(request.origin),
-        tools,
-        options: engine.options(),
-        gate: engine.gate(),
-        surroundings: &surroundings,
-        hooks: &hooks,
-    };
+    let mode = engine.mode_of(&request.caller, request.mode);
     // A question about the agent is answered from what is on the disk now.
-    let report = if routing.about_agent {
-        Some(capabilities::report(subject(&allowed), &composer.skills_now()))
+    let report = routing.about_agent.then(|| {
+        let subject = Subject {
+            model: &request.model,
+            caller: &request.caller,
+            requested: request.mode,
+            mode,
+            attendance: engine.attendance_of(request.origin),
+            tools: &allowed.specs(),
+            options: engine.options(),
+            gate: engine.gate(),
+            surroundings: &surroundings,
+            hooks: &hooks,
+        };
+        capabilities::report(subject, &composer.skills_now())
+    });
+    let server = if is_answered {
+        Selection::none(engine.catalogue())
     } else {
-        None
-    };
-    let server: Vec<Arc<ToolSpec>> = if is_answered {
-        Vec::new()
-    } else {
-        allowed
-            .iter()
-            .filter(|spec| !hidden.contains(spec.name.as_str()))
-            .cloned()
-            .collect()
+        allowed.without(&hidden)
     };
     let client_system: Vec<String> = request
         .messages
@@ -288,31 +286,30 @@ async fn scene(engine: &Arc<Engine>, request: &RunRequest, human: Option<&str>) 
             .compose(&input)
             .map_err(|fault| RunError::Prompt(fault.to_string()))
     };
-    let mut prompt = compose(&capabilities::summary(subject(&server)))?;
-    let left = left_by_skill(&prompt, &server);
-    if let Some(left) = &left {
+    let mut tools = Toolset::new(server, Vec::new());
+    let mut prompt = compose(&capabilities::summary(&tools, mode))?;
+    if let Some(left) = left_by_skill(&prompt, tools.selection()) {
         // The prompt names the tools that are offered: those that the skill leaves.
-        prompt = compose(&capabilities::summary(subject(left)))?;
+        tools = Toolset::new(left, Vec::new());
+        prompt = compose(&capabilities::summary(&tools, mode))?;
     }
-    let server = left.unwrap_or(server);
     Ok(Scene {
         prompt,
         routing,
         is_answered,
-        server,
+        tools,
     })
 }
 
 /// The tools that the prompt's skill leaves; `None` where it leaves them all.
-fn left_by_skill(prompt: &Prompt, server: &[Arc<ToolSpec>]) -> Option<Vec<Arc<ToolSpec>>> {
+fn left_by_skill(prompt: &Prompt, server: &Selection) -> Option<Selection> {
     let names = prompt.skill.as_ref()?.tools.as_ref()?;
-    let stays = |spec: &&Arc<ToolSpec>| spec.mode.is_control() || names.contains(&spec.name);
-    Some(server.iter().filter(stays).cloned().collect())
+    Some(server.keeping(|spec| spec.mode.is_control() || names.contains(&spec.name)))
 }
 
 /// The client's tools first, then the server's. A question about the agent itself, or its memory, is answered without any,
 /// unless the client insists on a call.
-fn offered(engine: &Engine, request: &RunRequest, scene: &Scene) -> Vec<ToolSchema> {
+fn with_client(request: &RunRequest, tools: Toolset, is_answered: bool) -> Toolset {
     let insists = match request.tool_choice {
         ToolChoice::Required | ToolChoice::Named(_) => true,
         ToolChoice::Auto | ToolChoice::None => false,
@@ -320,13 +317,12 @@ fn offered(engine: &Engine, request: &RunRequest, scene: &Scene) -> Vec<ToolSche
     let client = request
         .client_tools
         .iter()
-        .filter(|_| !scene.is_answered || insists)
-        .cloned();
-    let server = scene.server.iter().map(|spec| engine.schema_of(spec));
-    client.chain(server).collect()
+        .filter(|_| !is_answered || insists)
+        .map(|tool| Arc::new(tool.clone()));
+    tools.with_client(client.collect())
 }
 
-fn check_choice(choice: &ToolChoice, offered: &[ToolSchema]) -> Result<(), RunError> {
+fn check_choice(choice: &ToolChoice, offered: &[Arc<ToolSchema>]) -> Result<(), RunError> {
     let invalid = |message: String| {
         Err(RunError::Invalid {
             param: Some("tool_choice".to_owned()),

@@ -14,7 +14,7 @@ use tidegate_core::{
     clock::{Clock, Entropy, Timestamp, after},
     id::{KeyId, RunId},
     key::Disconnect,
-    model::{FinishReason, ToolSchema},
+    model::FinishReason,
     port::{ApprovalStore, AuditTrail, ChatModel, HeldTurnStore, Ledger, LineLog, RunStore},
     run::{Checkpoint, RunEnd, RunRecord, RunState, Stage},
     tool::ToolSpec,
@@ -38,6 +38,7 @@ use crate::{
     prepare::{self, Prepared},
     prompt::Composer,
     routing::RoutingGate,
+    toolset::{Bounds, Catalogue, Selection, Shelf},
     turn::{Ending, Opening, Turn},
     viewer::Run,
 };
@@ -99,8 +100,8 @@ pub struct Parts {
 #[derive(Debug)]
 pub struct Engine {
     parts: Parts,
-    /// The operator's tools as models see them, each beside the tool it was made from.
-    schemas: HashMap<String, (Arc<ToolSpec>, ToolSchema)>,
+    /// The operator's tools as models see them.
+    shelf: Shelf,
     turns: Mutex<HashMap<KeyId, usize>>,
     prints: guard::Prints,
     /// What the capability report tells, as long as the operator does not change it.
@@ -110,9 +111,8 @@ pub struct Engine {
 impl Engine {
     /// Plugs the engine in.
     pub fn new(parts: Parts) -> Self {
-        let schema = |spec: &Arc<ToolSpec>| (spec.name.clone(), (Arc::clone(spec), schema(spec)));
         Self {
-            schemas: parts.tools.specs().iter().map(schema).collect(),
+            shelf: Shelf::new(parts.tools.as_ref(), Bounds::of(&parts.options)),
             surroundings: RwLock::new(Arc::new(parts.surroundings.clone())),
             parts,
             turns: Mutex::default(),
@@ -189,21 +189,22 @@ impl Engine {
 
     /// The server tools a caller may use at all, whatever the request says.
     pub fn tools_of(&self, caller: &Caller) -> Vec<Arc<ToolSpec>> {
-        if !caller.has(Scope::Tools) {
-            return Vec::new();
+        self.selection_of(caller).specs()
+    }
+
+    /// The same, as a turn takes them.
+    pub(crate) fn selection_of(&self, caller: &Caller) -> Selection {
+        let catalogue = self.catalogue();
+        match &caller.tools {
+            _ if !caller.has(Scope::Tools) => Selection::none(catalogue),
+            None => Selection::all(catalogue),
+            Some(names) => Selection::named(catalogue, names.iter().map(String::as_str)),
         }
-        self.parts
-            .tools
-            .specs()
-            .iter()
-            .filter(|spec| {
-                caller
-                    .tools
-                    .as_ref()
-                    .is_none_or(|names| names.contains(&spec.name))
-            })
-            .cloned()
-            .collect()
+    }
+
+    /// The tools that there are now: they come and go while the server runs.
+    pub(crate) fn catalogue(&self) -> Arc<Catalogue> {
+        self.shelf.now(self.tools())
     }
 
     /// Whether somebody can answer what a run from there is asked.
@@ -215,14 +216,6 @@ impl Engine {
                 Attendance::Approve => Attendance::Approve,
                 Attendance::Attended | Attendance::Deny => Attendance::Deny,
             },
-        }
-    }
-
-    /// A server tool as a model sees it.
-    pub(crate) fn schema_of(&self, spec: &Arc<ToolSpec>) -> ToolSchema {
-        match self.schemas.get(&spec.name) {
-            Some((of, schema)) if Arc::ptr_eq(of, spec) => schema.clone(),
-            Some(_) | None => schema(spec),
         }
     }
 
@@ -347,15 +340,6 @@ impl Engine {
 
     pub(crate) fn prices(&self) -> &Arc<Prices> {
         &self.parts.prices
-    }
-}
-
-fn schema(spec: &Arc<ToolSpec>) -> ToolSchema {
-    ToolSchema {
-        name: spec.name.clone(),
-        description: spec.description.clone(),
-        parameters: spec.parameters_schema().into(),
-        strict: None,
     }
 }
 

@@ -32,6 +32,17 @@ impl Ruling {
         }
     }
 
+    /// A server was given a model's words during the call.
+    pub(crate) fn sampled() -> Self {
+        Self {
+            decision: AuditDecision::Allowed,
+            layer: "sampling",
+            code: "sampling",
+            approval_id: None,
+            approver: None,
+        }
+    }
+
     /// A person is asked.
     pub(crate) fn asked(layer: &'static str, code: &'static str, approval: &Approval) -> Self {
         Self {

@@ -1,11 +1,11 @@
 //! The state of one turn. Everything that belongs to a turn travels in here; nothing of it is process-wide.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::HashSet,
     fmt,
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, AtomicUsize, Ordering},
     },
 };
@@ -17,11 +17,11 @@ use tidegate_core::{
     message::Message,
     model::{FinishReason, ModelRef, ToolChoice, ToolSchema},
     run::{Checkpoint, Stage},
-    tool::{ToolCall, ToolSpec},
+    tool::ToolCall,
     usage::Usage,
 };
 use tidegate_gate::guards::prompt_leak::Fingerprints;
-use tidegate_gate::{Learner, Session, ToolContext};
+use tidegate_gate::{Learner, NoHost, Session, ToolContext};
 use tokio::time::Instant;
 
 use crate::{
@@ -35,7 +35,9 @@ use crate::{
     meter::Size,
     results::{Repeats, Results},
     run::Engine,
+    sampling::Aside,
     sources::Shown,
+    toolset::Toolset,
 };
 
 /// How a turn ended.
@@ -66,12 +68,10 @@ pub(crate) struct Turn {
     pub(crate) system: String,
     /// By what its quotations are recognised.
     pub(crate) prints: Arc<Fingerprints>,
-    /// Server tools offered to this caller in this turn, by name.
-    pub(crate) server: BTreeMap<String, Arc<ToolSpec>>,
+    /// The tools of this turn, the server's and the client's own.
+    pub(crate) tools: Toolset,
     /// Names of the client's own tools.
     pub(crate) client: HashSet<String>,
-    /// Schemas of both, in the order in which they are offered.
-    pub(crate) offered: Vec<ToolSchema>,
     /// The history, and what this turn has added to it.
     pub(crate) messages: Vec<Message>,
     /// How many of the messages came with the request; the rest are this turn's own.
@@ -98,6 +98,10 @@ pub(crate) struct Turn {
     pub(crate) claimed: Mutex<Vec<ApprovalId>>,
     /// What model calls cost that were cut off in the middle: they leave no reply to merge.
     pub(crate) cut_usage: Arc<Mutex<Usage>>,
+    /// What model calls beside the rounds cost since the last merge.
+    pub(crate) aside: Mutex<Aside>,
+    /// Whether a model works on the turn at all.
+    pub(crate) has_model: bool,
     /// What can be learned from the turn once it has ended.
     pub(crate) draft: Option<Draft>,
     /// The opening of the journal. It goes on beside the first model call; nothing is shown before it is done.
@@ -150,6 +154,7 @@ impl Turn {
             run_id: self.run_id.clone(),
             caller: Arc::clone(&self.caller),
             learner: Learner::default(),
+            host: Arc::new(NoHost),
         }
     }
 
@@ -175,11 +180,11 @@ impl Turn {
     }
 
     /// The schemas offered for this kind of model call.
-    pub(crate) fn offered_for(&self, plan: Plan) -> &[ToolSchema] {
+    pub(crate) fn offered_for(&self, plan: Plan) -> Arc<[Arc<ToolSchema>]> {
         match plan {
-            Plan::Round if self.request.tool_choice == ToolChoice::None => &[],
-            Plan::Round => &self.offered,
-            Plan::Last(_) | Plan::Format => &[],
+            Plan::Round if self.request.tool_choice == ToolChoice::None => Arc::default(),
+            Plan::Round => Arc::clone(self.tools.offered()),
+            Plan::Last(_) | Plan::Format => Arc::default(),
         }
     }
 
@@ -187,7 +192,7 @@ impl Turn {
     /// answer only, and while server tools are offered nobody knows which answer is final.
     pub(crate) fn formats_apart(&self) -> bool {
         self.request.response_format.is_some()
-            && !self.server.is_empty()
+            && !self.tools.is_empty()
             && self.request.tool_choice != ToolChoice::None
     }
 
@@ -250,10 +255,22 @@ impl Turn {
             "notes": self.notes,
             "pending_calls": pending,
             "spent": self.budget.spent(),
-            "asking_tokens": current.is_none().then(|| size.tokens(&self.system, &self.offered)),
+            "asking_tokens": current.is_none().then(|| size.tokens(&self.system, self.tools.offered())),
             "client_tools": self.request.client_tools,
+            "found_tools": self.tools.found().collect::<Vec<_>>(),
             "stream": self.request.stream,
         }))
+    }
+
+    /// What model calls beside the rounds have cost since the last merge.
+    pub(crate) fn aside(&self) -> MutexGuard<'_, Aside> {
+        self.aside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Books what model calls beside the rounds have cost.
+    pub(crate) fn merge_aside(&mut self) {
+        let aside = std::mem::take(&mut *self.aside());
+        self.budget.book_aside(&aside);
     }
 
     /// Notes that a side effect starts; until the guard is settled it counts as in flight.
@@ -267,6 +284,7 @@ impl Turn {
     /// What the turn has cost, calls that were cut off included.
     pub(crate) fn usage(&self) -> Usage {
         let mut usage = self.budget.usage();
+        usage += self.aside().usage;
         usage += *self.cut_usage.lock().unwrap_or_else(PoisonError::into_inner);
         usage
     }

@@ -320,8 +320,10 @@ fn authority(call: &ToolCall, spec: &ToolSpec, session: &Session) -> Option<Deni
     if !session.caller.has(Scope::Tools) {
         return Some(Denial::new("scope", "this key has no `tools` scope."));
     }
+    // A search among the tools that the key may use opens nothing, so no list need name it.
     if let Some(allowed) = &session.caller.tools
         && !allowed.contains(&spec.name)
+        && spec.mode != ToolMode::SearchTools
     {
         return Some(Denial::new("tool_allow_list", "this key may not use this tool."));
     }

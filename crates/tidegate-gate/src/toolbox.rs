@@ -9,7 +9,7 @@ use tidegate_core::{
     tool::{ToolCall, ToolResult, ToolSpec},
 };
 
-use crate::{Authorized, Facts};
+use crate::{Authorized, CallHost, Facts};
 
 /// What a runner may know about the turn it works for. No credential is ever in it.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct ToolContext {
     /// What is known of the person, for tools that plan for them. What a call says goes before it, and no decision rests
     /// on it: the gate does not see it.
     pub learner: Learner,
+    /// Where the runner tells what goes on, and asks what it may ask, while the call is under way.
+    pub host: Arc<dyn CallHost>,
 }
 
 /// A person for whom something is planned, as far as they are known.

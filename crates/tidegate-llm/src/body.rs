@@ -7,6 +7,8 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::{Map, Number, Value, json, value::RawValue};
 use tidegate_core::model::{ModelRequest, Sampling, ToolChoice, ToolSchema};
@@ -141,13 +143,13 @@ impl<'p, 'a> Body<'p, 'a> {
         }
     }
 
-    fn tools(&mut self, tools: &'a [ToolSchema], request: &ModelRequest) {
+    fn tools(&mut self, tools: &'a [Arc<ToolSchema>], request: &ModelRequest) {
         if tools.is_empty() || (request.tool_choice == ToolChoice::None && self.provider.omits("tool_choice"))
         {
             return;
         }
         if !self.provider.omits("tools") {
-            self.tools = tools.iter().map(Tool::of).collect();
+            self.tools = tools.iter().map(|schema| Tool::of(schema)).collect();
         }
         match &request.tool_choice {
             ToolChoice::Auto => {}

@@ -54,7 +54,7 @@ pub(crate) fn body(
     fields.insert("shift".to_owned(), false.into());
     // This API has no tool_choice: a model that must not call tools is not offered any.
     if !prepared.tools.is_empty() && request.tool_choice != ToolChoice::None {
-        fields.insert("tools".to_owned(), prepared.tools.iter().map(tool).collect());
+        fields.insert("tools".to_owned(), prepared.tools.iter().map(|schema| tool(schema)).collect());
     }
     if let Some(format) = request.response_format.as_ref().and_then(format) {
         fields.insert("format".to_owned(), format);

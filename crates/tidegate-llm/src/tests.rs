@@ -81,7 +81,7 @@ pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
         },
         system: "sys".to_owned(),
         messages,
-        tools: Vec::new(),
+        tools: Arc::default(),
         tool_choice: ToolChoice::Auto,
         parallel_tool_calls: true,
         sampling: Sampling::default(),
@@ -106,13 +106,13 @@ pub(crate) fn call(id: &str, name: &str, arguments: Value) -> ToolCall {
     }
 }
 
-pub(crate) fn schema(name: &str) -> ToolSchema {
-    ToolSchema {
+pub(crate) fn schema(name: &str) -> Arc<ToolSchema> {
+    Arc::new(ToolSchema {
         name: name.to_owned(),
         description: format!("does {name}"),
         parameters: json!({"type": "object"}).into(),
         strict: None,
-    }
+    })
 }
 
 /// Settings with one provider `x`, and waits short enough for tests.

@@ -1,6 +1,6 @@
 //! Tools for models that have no native calls: described in the prompt, called and answered in text.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use tidegate_core::{
     markup::{neutralise, render_call},
@@ -16,7 +16,7 @@ pub(crate) struct Prepared<'a> {
     /// The history.
     pub(crate) messages: Cow<'a, [Message]>,
     /// The tools that are offered natively.
-    pub(crate) tools: &'a [ToolSchema],
+    pub(crate) tools: &'a [Arc<ToolSchema>],
 }
 
 /// The question, its tools turned into text where the model has no native calls.
@@ -50,7 +50,7 @@ fn describe(request: &ModelRequest) -> String {
          another. After the last call stop writing: the results come in the next message. Write no call when \
          you do not need a tool.\n",
     );
-    for tool in &request.tools {
+    for tool in request.tools.iter() {
         let schema = tool.parameters.text().get();
         system.extend([
             "\n## ",

@@ -12,7 +12,6 @@ use rmcp::{
     },
     service::{Peer, PeerRequestOptions, RunningService, ServiceError},
 };
-use tidegate_core::id::{CallId, RunId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -20,7 +19,10 @@ pub(crate) use self::open::{Means, open};
 use crate::{
     client::Client,
     text,
-    transport::{Fault, watched::Notices},
+    transport::{
+        Fault,
+        watched::{Follow, Notices},
+    },
 };
 
 /// How long telling a server that a request is called off may take.
@@ -49,7 +51,7 @@ pub(crate) enum RequestFault {
     #[error("its answer is none that the protocol knows")]
     Unexpected,
     /// Too many requests of this server are under way.
-    #[error("{0} calls of it are under way already")]
+    #[error("as many calls of it as may be are under way ({0})")]
     Busy(usize),
 }
 
@@ -76,6 +78,9 @@ pub(crate) struct Connection {
     work: TaskTracker,
     permits: Arc<Semaphore>,
     calls_max: usize,
+    /// Held by the one call that is under way, where the server may ask something during a call: it must be clear on
+    /// whose behalf.
+    alone: Option<Semaphore>,
 }
 
 /// A connection and what keeps it open.
@@ -142,10 +147,18 @@ impl Connection {
         &self,
         request: ClientRequest,
         limit: Duration,
-        follow: Option<(RunId, CallId)>,
+        follow: Option<Follow>,
     ) -> Result<ServerResult, RequestFault> {
         let _permit = self.permit()?;
         let _under_way = self.work.token();
+        let _alone = match self.alone.as_ref().filter(|_| follow.is_some()) {
+            None => None,
+            Some(alone) => match tokio::time::timeout(limit, alone.acquire()).await {
+                Ok(permit) => permit.ok(),
+                // Others took their time, which is no fault of the server's.
+                Err(_elapsed) => return Err(RequestFault::Busy(1)),
+            },
+        };
         let outcome = tokio::time::timeout(limit, self.ask(request, follow)).await;
         outcome.unwrap_or_else(|_elapsed| {
             Err(RequestFault::TimedOut(
@@ -157,14 +170,14 @@ impl Connection {
     async fn ask(
         &self,
         request: ClientRequest,
-        follow: Option<(RunId, CallId)>,
+        follow: Option<Follow>,
     ) -> Result<ServerResult, RequestFault> {
         let mut handle = self
             .peer
             .send_cancellable_request(request, PeerRequestOptions::no_options())
             .await
             .map_err(fault)?;
-        let _followed = follow.map(|(run, call)| self.notices.follow(&handle.progress_token, run, call));
+        let _followed = follow.map(|call| self.notices.follow(&handle.progress_token, call));
         let mut call_off = CallOff {
             target: Some((self.peer.clone(), handle.id.clone())),
             work: self.work.clone(),

@@ -1,6 +1,6 @@
-//! What servers say unasked, for whoever wants to see it: bounded in number, in length and in how much is kept.
+//! What servers say unasked, for the operator: bounded in number, in length and in how much is kept. What they say
+//! about a call goes to the run that made it instead (`transport/watched.rs`).
 
-use tidegate_core::id::{CallId, RunId};
 use tokio::sync::broadcast;
 
 /// How many events are kept for a receiver that is behind; older ones are lost to it, and it is told how many.
@@ -9,7 +9,7 @@ pub const EVENTS_KEPT: usize = 256;
 pub const TEXT_CHARS_MAX: usize = 500;
 
 /// Something that happened at a server.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// The server's name.
     pub server: String,
@@ -18,21 +18,8 @@ pub struct Event {
 }
 
 /// The kinds of events.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A call goes on. Only for calls under way.
-    Progress {
-        /// The run that the call belongs to.
-        run: RunId,
-        /// The call.
-        call: CallId,
-        /// How far it is, in a unit of the server's.
-        progress: f64,
-        /// How far it has to go, where the server knows.
-        total: Option<f64>,
-        /// In the server's words, cleaned and cut: text from outside.
-        message: Option<String>,
-    },
     /// A line of the server's own log, cleaned and cut: text from outside.
     Log {
         /// How grave, in the protocol's words: `debug` to `emergency`.

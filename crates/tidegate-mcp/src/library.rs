@@ -15,6 +15,7 @@ use crate::{
     slot::Slot,
     text,
     toolbox::{McpTools, ask},
+    transport::watched::Follow,
 };
 
 /// The tool over resources.
@@ -80,7 +81,12 @@ pub(crate) fn specs(options: &Options) -> Vec<Arc<ToolSpec>> {
 }
 
 /// Runs one of the two.
-pub(crate) async fn run(tools: &McpTools, name: &str, arguments: &Map<String, Value>) -> ToolResult {
+pub(crate) async fn run(
+    tools: &McpTools,
+    name: &str,
+    arguments: &Map<String, Value>,
+    follow: &Follow,
+) -> ToolResult {
     let text = |key: &str| {
         arguments
             .get(key)
@@ -98,8 +104,8 @@ pub(crate) async fn run(tools: &McpTools, name: &str, arguments: &Map<String, Va
         tools.registry.slots().into_values().filter(ready).collect()
     };
     match (one, slots.as_slice()) {
-        (Some(uri), [slot]) if name == RESOURCES => read(tools, slot, uri).await,
-        (Some(prompt), [slot]) => get(tools, slot, prompt, arguments.get("arguments")).await,
+        (Some(uri), [slot]) if name == RESOURCES => read(tools, slot, uri, follow).await,
+        (Some(prompt), [slot]) => get(tools, slot, prompt, arguments.get("arguments"), follow).await,
         (Some(_), _) => ToolResult::failed(
             FailureCode::MissingArgument,
             "`server` is missing: name the server it is from",
@@ -108,9 +114,9 @@ pub(crate) async fn run(tools: &McpTools, name: &str, arguments: &Map<String, Va
             let mut parts = Vec::new();
             for slot in slots {
                 let list = if name == RESOURCES {
-                    resources(tools, slot).await
+                    resources(tools, slot, follow).await
                 } else {
-                    prompts(tools, slot).await
+                    prompts(tools, slot, follow).await
                 };
                 let words = match list {
                     Ok(entries) if entries.is_empty() => continue,
@@ -148,7 +154,7 @@ fn has(slot: &Slot, which: impl Fn(&rmcp::model::ServerCapabilities) -> bool) ->
         .is_some_and(|info| which(&info.capabilities))
 }
 
-async fn resources(tools: &McpTools, slot: &Slot) -> Result<Vec<String>, ToolResult> {
+async fn resources(tools: &McpTools, slot: &Slot, follow: &Follow) -> Result<Vec<String>, ToolResult> {
     if !has(slot, |capabilities| capabilities.resources.is_some()) {
         return Ok(Vec::new());
     }
@@ -157,7 +163,7 @@ async fn resources(tools: &McpTools, slot: &Slot) -> Result<Vec<String>, ToolRes
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let request = ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(params));
-        let ServerResult::ListResourcesResult(page) = ask(slot, &tools.options, request, None).await? else {
+        let ServerResult::ListResourcesResult(page) = ask(slot, &tools.options, request, follow.clone()).await? else {
             return Err(odd(slot));
         };
         entries.extend(
@@ -172,7 +178,7 @@ async fn resources(tools: &McpTools, slot: &Slot) -> Result<Vec<String>, ToolRes
     }
     let request = ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::default());
     if let Ok(ServerResult::ListResourceTemplatesResult(page)) =
-        ask(slot, &tools.options, request, None).await
+        ask(slot, &tools.options, request, follow.clone()).await
     {
         entries.extend(page.resource_templates.iter().map(|template| {
             format!(
@@ -197,7 +203,7 @@ fn shortened(mut entries: Vec<String>, goes_on: bool) -> Vec<String> {
     entries
 }
 
-async fn prompts(tools: &McpTools, slot: &Slot) -> Result<Vec<String>, ToolResult> {
+async fn prompts(tools: &McpTools, slot: &Slot, follow: &Follow) -> Result<Vec<String>, ToolResult> {
     if !has(slot, |capabilities| capabilities.prompts.is_some()) {
         return Ok(Vec::new());
     }
@@ -206,7 +212,7 @@ async fn prompts(tools: &McpTools, slot: &Slot) -> Result<Vec<String>, ToolResul
     for _ in 0..PAGES_MAX {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let request = ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(params));
-        let ServerResult::ListPromptsResult(page) = ask(slot, &tools.options, request, None).await? else {
+        let ServerResult::ListPromptsResult(page) = ask(slot, &tools.options, request, follow.clone()).await? else {
             return Err(odd(slot));
         };
         for prompt in &page.prompts {
@@ -241,10 +247,10 @@ async fn prompts(tools: &McpTools, slot: &Slot) -> Result<Vec<String>, ToolResul
     Ok(shortened(entries, cursor.is_some()))
 }
 
-async fn read(tools: &McpTools, slot: &Slot, uri: &str) -> ToolResult {
+async fn read(tools: &McpTools, slot: &Slot, uri: &str, follow: &Follow) -> ToolResult {
     let params = ReadResourceRequestParams::new(uri);
     let request = ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params));
-    match ask(slot, &tools.options, request, None).await {
+    match ask(slot, &tools.options, request, follow.clone()).await {
         Ok(ServerResult::ReadResourceResult(result)) => {
             let parts: Vec<String> = result.contents.iter().map(results::contents).collect();
             ToolResult::ok(text::bounded(parts.join("\n\n"), tools.options.result_bytes_max))
@@ -254,13 +260,19 @@ async fn read(tools: &McpTools, slot: &Slot, uri: &str) -> ToolResult {
     }
 }
 
-async fn get(tools: &McpTools, slot: &Slot, name: &str, arguments: Option<&Value>) -> ToolResult {
+async fn get(
+    tools: &McpTools,
+    slot: &Slot,
+    name: &str,
+    arguments: Option<&Value>,
+    follow: &Follow,
+) -> ToolResult {
     let mut params = GetPromptRequestParams::new(name);
     if let Some(Value::Object(arguments)) = arguments {
         params = params.with_arguments(arguments.clone());
     }
     let request = ClientRequest::GetPromptRequest(GetPromptRequest::new(params));
-    match ask(slot, &tools.options, request, None).await {
+    match ask(slot, &tools.options, request, follow.clone()).await {
         Ok(ServerResult::GetPromptResult(result)) => {
             let parts: Vec<String> = result.messages.iter().map(results::message).collect();
             ToolResult::ok(text::bounded(parts.join("\n\n"), tools.options.result_bytes_max))

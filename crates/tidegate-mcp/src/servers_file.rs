@@ -124,6 +124,8 @@ pub struct Server {
     pub connect_timeout_ms: Option<u64>,
     /// Whether its word is taken that a tool only reads.
     pub trusts_read_only: bool,
+    /// Whether it may ask the run's model something during a call.
+    pub allows_sampling: bool,
     /// Which of its tools are wanted.
     pub tools: Filter,
 }

@@ -25,6 +25,7 @@ use crate::{
     results,
     slot::Slot,
     text,
+    transport::watched::Follow,
 };
 
 /// The longest name of a tool in an answer, in characters.
@@ -122,16 +123,19 @@ impl McpTools {
                 reason: denial.reason,
             };
         }
+        let follow = Follow {
+            run: context.run_id.clone(),
+            host: Arc::clone(&context.host),
+        };
         if library::is_tool(&call.name) {
-            return library::run(self, &call.name, &arguments).await;
+            return library::run(self, &call.name, &arguments, &follow).await;
         }
         let Some(entry) = self.registry.snapshot().entries.get(&call.name).cloned() else {
             return self.unknown(&call.name);
         };
         let params = CallToolRequestParams::new(entry.raw.clone()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let follow = (context.run_id.clone(), call.id.clone());
-        match ask(&entry.slot, &self.options, request, Some(follow)).await {
+        match ask(&entry.slot, &self.options, request, follow).await {
             Ok(answer) => Self::answered(&entry, answer),
             Err(result) => result,
         }
@@ -173,7 +177,7 @@ pub(crate) async fn ask(
     slot: &Slot,
     options: &Options,
     request: ClientRequest,
-    follow: Option<(tidegate_core::id::RunId, tidegate_core::id::CallId)>,
+    follow: Follow,
 ) -> Result<ServerResult, ToolResult> {
     let server = &slot.server.name;
     let failed = |message: String| ToolResult::failed(FailureCode::Unsuccessful, message);
@@ -185,7 +189,7 @@ pub(crate) async fn ask(
         return Err(failed(absent(server, &slot.state())));
     };
     let limit = Duration::from_millis(slot.server.timeout_ms.unwrap_or(options.timeout_ms));
-    let fault = match connection.request(request, limit, follow).await {
+    let fault = match connection.request(request, limit, Some(follow)).await {
         Ok(answer) => {
             pass.answered();
             return Ok(answer);

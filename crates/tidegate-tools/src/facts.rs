@@ -65,6 +65,7 @@ impl Tools {
             | ToolMode::GitCommit
             | ToolMode::GitPush
             | ToolMode::Mcp
+            | ToolMode::SearchTools
             | ToolMode::LastOutput
             | ToolMode::Introspect => self.path_facts(&values, spec).await,
         };
@@ -216,6 +217,7 @@ impl Tools {
             | ToolMode::GitCommit
             | ToolMode::GitPush
             | ToolMode::Mcp
+            | ToolMode::SearchTools
             | ToolMode::LastOutput
             | ToolMode::Introspect => return,
         };

@@ -253,6 +253,7 @@ impl Tools {
                 | ToolMode::HttpGet
                 | ToolMode::HttpPost
                 | ToolMode::Mcp
+                | ToolMode::SearchTools
                 | ToolMode::LastOutput
                 | ToolMode::Introspect,
                 _,
@@ -286,6 +287,7 @@ impl Tools {
             | ToolMode::GitCommit
             | ToolMode::GitPush
             | ToolMode::Mcp
+            | ToolMode::SearchTools
             | ToolMode::LastOutput
             | ToolMode::Introspect => not_ours(&row.spec),
         }
@@ -326,6 +328,7 @@ impl Tools {
             | ToolMode::HttpPost
             | ToolMode::PageTitle
             | ToolMode::Mcp
+            | ToolMode::SearchTools
             | ToolMode::LastOutput
             | ToolMode::Introspect => not_ours(spec),
         }

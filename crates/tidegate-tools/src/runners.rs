@@ -107,6 +107,7 @@ pub(crate) fn slots(mode: ToolMode) -> Option<&'static [Slot]> {
         Slot::optional("offset", Integer),
         Slot::optional("length", Integer),
     ];
+    const FIND: &[Slot] = &[Slot::needed("query", String), Slot::optional("count", Integer)];
     const URL: &[Slot] = &[Slot::needed("url", String)];
     const COMMAND: &[Slot] = &[Slot::needed("command", String)];
     const SNIPPET: &[Slot] = &[Slot::needed("code", String)];
@@ -145,6 +146,7 @@ pub(crate) fn slots(mode: ToolMode) -> Option<&'static [Slot]> {
         ToolMode::SearchKnowledge => Some(SEARCH),
         ToolMode::ReadDocument => Some(DOCUMENT),
         ToolMode::ListDocuments => Some(DOCUMENTS),
+        ToolMode::SearchTools => Some(FIND),
         ToolMode::LastOutput => Some(LAST),
         ToolMode::Introspect => Some(&[]),
         // The arguments of these are their rows' own; those of the last come from elsewhere and have no row.

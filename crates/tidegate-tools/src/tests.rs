@@ -94,6 +94,7 @@ impl Desk {
             context: ToolContext {
                 run_id: RunId::new("r1"),
                 learner: Learner::default(),
+                host: Arc::new(tidegate_gate::NoHost),
                 caller: Arc::new(Caller {
                     user: UserId::of(&key_id, None).unwrap(),
                     key_id,

@@ -100,6 +100,7 @@ impl Desk {
                     tokens_per_day: None,
                 }),
                 learner: tidegate_gate::Learner::default(),
+                host: Arc::new(tidegate_gate::NoHost),
             },
         }
     }

@@ -200,6 +200,7 @@ impl Desk {
             run_id: RunId::new("run_corpus"),
             caller: Arc::clone(&self.caller),
             learner: tidegate_gate::Learner::default(),
+            host: Arc::new(tidegate_gate::NoHost),
         };
         self.runtime.block_on(self.tools.run(authorized, &context))
     }

@@ -7,6 +7,7 @@ use tidegate_core::{
 use tidegate_gate::{Policy, caps::Caps};
 
 use super::*;
+use crate::toolset::{Bounds, Catalogue, Selection, Toolset};
 
 fn caller(scopes: &[Scope]) -> Caller {
     let key_id = KeyId::new("k");
@@ -86,6 +87,11 @@ impl World {
         report(self.subject(), &[("planner".to_owned(), "Plans.".to_owned())])
     }
 
+    fn summary(&self) -> String {
+        let catalogue = Catalogue::new(self.tools.clone().into(), Bounds::of(&self.options), None);
+        summary(&Toolset::new(Selection::all(Arc::new(catalogue)), Vec::new()), self.mode)
+    }
+
     fn zones(&mut self, zones: Zones) {
         self.gate = PermissionGate::new(Policy {
             zones,
@@ -118,7 +124,7 @@ fn the_report_names_every_tool_and_floor_and_what_is_not_set() {
     let names: Vec<_> = gathered.tools.iter().map(|tool| tool.name.as_str()).collect();
     let registry: Vec<_> = world.tools.iter().map(|spec| spec.name.as_str()).collect();
     assert_eq!(names, registry);
-    assert!(summary(world.subject()).contains("write_file"));
+    assert!(world.summary().contains("write_file"));
     world.tools.clear();
     assert!(
         world

@@ -9,19 +9,23 @@ use tidegate_core::{
 };
 
 use super::{ApprovalsReport, Capabilities, Network, Subject, ZoneReport, gather};
+use crate::toolset::Toolset;
+
+/// The most tools under one heading that are described; of servers with hundreds, the rest is counted.
+const LINES_MAX: usize = 40;
 
 /// One line for every prompt: small, so that small models are not slowed.
-pub(crate) fn summary(subject: Subject<'_>) -> String {
-    if subject.tools.is_empty() {
+pub(crate) fn summary(tools: &Toolset, mode: Mode) -> String {
+    if tools.is_empty() {
         return "You have no tools in this conversation; answer from what you know and say when you are not sure."
             .to_owned();
     }
-    let names: Vec<&str> = subject.tools.iter().map(|spec| spec.name.as_str()).collect();
-    format!(
-        "Tools: {}. Permission mode: {}.",
-        names.join(", "),
-        subject.mode.name()
-    )
+    let names: Vec<&str> = tools.names().collect();
+    let rest = match tools.rest() {
+        (0, _) => String::new(),
+        (count, of) => format!(" `search_tools` finds {count} more: {of}."),
+    };
+    format!("Tools: {}.{rest} Permission mode: {}.", names.join(", "), mode.name())
 }
 
 /// The full report. `skills` are names and one-line descriptions.
@@ -108,8 +112,11 @@ fn tools(capabilities: &Capabilities, report: &mut Report) {
     }
     for (heading, lines) in by_heading {
         report.item(&format!("{heading}:"));
-        for line in &lines {
+        for line in lines.iter().take(LINES_MAX) {
             report.sub(line);
+        }
+        if lines.len() > LINES_MAX {
+            report.sub(&format!("and {} more.", lines.len() - LINES_MAX));
         }
     }
 }
@@ -249,7 +256,7 @@ pub(super) fn heading(mode: ToolMode) -> &'static str {
         | ToolMode::GitClone
         | ToolMode::GitPush => "Tools that reach another machine",
         ToolMode::Mcp => "Tools of other servers",
-        ToolMode::LastOutput | ToolMode::Introspect => "Tools about this conversation",
+        ToolMode::SearchTools | ToolMode::LastOutput | ToolMode::Introspect => "Tools about this conversation",
     }
 }
 

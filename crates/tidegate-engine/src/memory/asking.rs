@@ -1,15 +1,14 @@
 //! One question to the model that looks for facts: reserved, asked within a time, booked on the person's key and run.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use futures_util::StreamExt as _;
 use serde_json::json;
 use tidegate_core::{
     error::StoreError,
     id::{RunId, UserId},
     message::Message,
-    model::{FinishReason, ModelError, ModelEvent, ModelRef, ModelRequest, Sampling, ToolChoice},
-    port::{LedgerError, ModelStream, Need, UsageRecord},
+    model::{ModelError, ModelRef, ModelRequest, Sampling, ToolChoice},
+    port::{LedgerError, Need, UsageRecord},
     usage::{Role, Usage},
 };
 use tidegate_memory::extract::model::{Prompt, REPLY_BYTES_MAX, schema};
@@ -17,6 +16,7 @@ use tidegate_memory::extract::model::{Prompt, REPLY_BYTES_MAX, schema};
 use super::Memory;
 use crate::{
     allowance,
+    heard::Heard,
     meter::{Meter, estimate_prompt_tokens},
     model_log,
 };
@@ -83,7 +83,7 @@ impl Memory {
             model,
             system: prompt.system,
             messages: vec![Message::human(prompt.user)],
-            tools: Vec::new(),
+            tools: Arc::default(),
             tool_choice: ToolChoice::Auto,
             parallel_tool_calls: true,
             sampling: Sampling {
@@ -108,7 +108,7 @@ impl Memory {
         };
         let mut heard = Heard::default();
         match parts.model.ask(request).await {
-            Ok(stream) => heard.listen(stream, meter.as_mut()).await,
+            Ok(stream) => heard.listen(stream, meter.as_mut(), REPLY_BYTES_MAX).await,
             Err(error) => {
                 // No byte of an answer has arrived: nothing was spent.
                 heard.usage = Some(Usage::default());
@@ -164,56 +164,5 @@ impl Memory {
             prompt_tokens,
             line,
         ))
-    }
-}
-
-/// What was heard of a reply.
-#[derive(Debug, Default)]
-struct Heard {
-    reply: String,
-    reason: Option<FinishReason>,
-    usage: Option<Usage>,
-    error: Option<ModelError>,
-}
-
-impl Heard {
-    async fn listen(&mut self, mut stream: ModelStream, mut meter: Option<&mut Meter>) {
-        while let Some(event) = stream.next().await {
-            match event {
-                Ok(ModelEvent::AnsweredBy(model)) => {
-                    if let Some(meter) = meter.as_deref_mut() {
-                        meter.answered_by(&model);
-                    }
-                }
-                Ok(ModelEvent::Text(text)) => {
-                    if let Some(meter) = meter.as_deref_mut() {
-                        meter.heard(text.len());
-                    }
-                    self.reply.push_str(&text);
-                    if self.reply.len() > REPLY_BYTES_MAX {
-                        // What comes behind is not read.
-                        return;
-                    }
-                }
-                Ok(ModelEvent::Reasoning(text)) => {
-                    if let Some(meter) = meter.as_deref_mut() {
-                        meter.heard(text.len());
-                    }
-                }
-                // No tool was offered, so nothing was there to call.
-                Ok(ModelEvent::Call(_)) => {}
-                Ok(ModelEvent::Finished { reason, usage }) => {
-                    (self.reason, self.usage) = (Some(reason), usage);
-                    return;
-                }
-                Err(error) => {
-                    self.error = Some(error);
-                    return;
-                }
-            }
-        }
-        self.error = Some(ModelError::Malformed(
-            "the answer broke off before its end".into(),
-        ));
     }
 }

@@ -216,7 +216,7 @@ fn result(turn: &Turn, message: &Message) -> Option<Seen> {
     let Message::Tool { name, text, .. } = message else {
         return None;
     };
-    let sight = match turn.server.get(name).map(|spec| spec.mode) {
+    let sight = match turn.tools.get(name).map(|spec| spec.mode) {
         Some(ToolMode::SearchKnowledge | ToolMode::ReadDocument) => Sight::Retrieved,
         Some(
             ToolMode::ReadText
@@ -237,6 +237,7 @@ fn result(turn: &Turn, message: &Message) -> Option<Seen> {
             | ToolMode::GitCommit
             | ToolMode::GitPush
             | ToolMode::Mcp
+            | ToolMode::SearchTools
             | ToolMode::LastOutput
             | ToolMode::Introspect,
         )

@@ -215,6 +215,7 @@ impl PermissionGate {
             | ToolMode::GitCommit
             | ToolMode::GitPush
             | ToolMode::Mcp
+            | ToolMode::SearchTools
             | ToolMode::LastOutput
             | ToolMode::Introspect => false,
         };

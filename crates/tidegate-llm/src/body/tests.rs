@@ -142,7 +142,7 @@ fn tools_are_offered_only_where_there_are_any() {
     for field in ["tools", "tool_choice", "parallel_tool_calls"] {
         assert!(sent.get(field).is_none(), "{field}");
     }
-    question.tools = vec![schema("f")];
+    question.tools = [schema("f")].into();
     let rows = [
         (ToolChoice::Auto, Value::Null),
         (ToolChoice::None, json!("none")),
@@ -239,7 +239,7 @@ fn a_model_without_native_calls_gets_them_as_text() {
         },
     ]);
     question.model.native_tools = false;
-    question.tools = vec![schema("f")];
+    question.tools = [schema("f")].into();
     question.tool_choice = ToolChoice::Named("f".into());
     question.parallel_tool_calls = false;
     let sent = body(&provider("x"), &question);

@@ -16,7 +16,7 @@ fn the_window_and_the_options_are_told() {
     let mut question = request(vec![Message::human("hi")]);
     question.model.context_tokens = Some(8192);
     question.stream = true;
-    question.tools = vec![schema("f")];
+    question.tools = [schema("f")].into();
     question.response_format =
         Some(json!({"type": "json_schema", "json_schema": {"schema": {"type": "object"}}}));
     question.sampling = Sampling {

@@ -193,7 +193,7 @@ async fn an_answer_says_which_model_gave_it_where_that_is_a_fallback() {
             let ask = async || {
                 let question = ModelRequest {
                     model: models.resolve("tidegate").await.unwrap(),
-                    tools: vec![schema("f")],
+                    tools: [schema("f")].into(),
                     ..question(stream)
                 };
                 answer(&models, question).await.unwrap()

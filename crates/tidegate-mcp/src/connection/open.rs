@@ -280,7 +280,8 @@ impl Attempt<'_> {
         let closed = CancellationToken::new();
         let guard = closed.clone().drop_guard();
         let watched = Watched::new(transport, Arc::clone(&notices), guard);
-        let running = Box::pin(Client.serve_with_lifecycle(watched, way))
+        let client = Client::new(self.server, Arc::clone(&notices));
+        let running = Box::pin(client.serve_with_lifecycle(watched, way))
             .await
             .map_err(|error| reason(&error))?;
         let calls_max = self.means.options.calls_max.max(1);
@@ -292,6 +293,7 @@ impl Attempt<'_> {
             work: TaskTracker::new(),
             permits: Arc::new(Semaphore::new(calls_max)),
             calls_max,
+            alone: self.server.allows_sampling.then(|| Semaphore::new(1)),
         });
         Ok(Open { connection, running })
     }

@@ -19,7 +19,7 @@ const IGNORED: [&str; 5] = ["description", "name", "icon", "$schema", "dev"];
 /// Keys of other clients that would let calls pass unasked.
 const APPROVALS: [&str; 4] = ["autoApprove", "alwaysAllow", "autoApproveTools", "trust_all"];
 /// What is known.
-const KNOWN: [&str; 24] = [
+const KNOWN: [&str; 26] = [
     "type",
     "transport",
     "command",
@@ -41,6 +41,8 @@ const KNOWN: [&str; 24] = [
     "oauth",
     "trust",
     "trust_read_only",
+    "sampling",
+    "elicitation",
     "tools",
     "protocol",
     "limits",
@@ -77,6 +79,8 @@ impl<'a> Reader<'a> {
         let timeout_ms = self.duration("timeout_ms", "timeout");
         let connect_timeout_ms = self.duration("connect_timeout_ms", "connect_timeout");
         let trusts_read_only = self.trust();
+        let allows_sampling = self.flag("sampling").unwrap_or(false);
+        self.elicitation();
         let tools = self.filter();
         let handshake = self.handshake();
         let endpoint = self.endpoint();
@@ -88,6 +92,7 @@ impl<'a> Reader<'a> {
             timeout_ms,
             connect_timeout_ms,
             trusts_read_only,
+            allows_sampling,
             tools,
         })
     }
@@ -257,6 +262,14 @@ impl<'a> Reader<'a> {
             }
         };
         self.flag("trust_read_only").unwrap_or(false) || word
+    }
+
+    /// There is no way yet to ask a person in the middle of a call.
+    fn elicitation(&mut self) {
+        if self.flag("elicitation") == Some(true) {
+            let text = "does nothing yet: nobody can be asked during a call, so such a question is declined; give what the server needs in `args` or `env`";
+            self.warnings.push(self.note("elicitation", text.to_owned()));
+        }
     }
 
     fn handshake(&mut self) -> Handshake {

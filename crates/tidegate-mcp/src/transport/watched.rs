@@ -1,5 +1,9 @@
-//! What a server says unasked, taken out of the stream: progress and log lines become events, changed lists a
-//! wake-up, and what comes too fast is dropped. The SDK, which starts a task for each message, sees the rest.
+//! What a server says unasked, taken out of the stream: progress and log lines go to the run whose call they belong
+//! to, changed lists become a wake-up, and what comes too fast is dropped. The SDK, which starts a task for each
+//! message, sees the rest.
+//!
+//! Progress names its call. A log line names nothing, so a run is shown it only while no other run has a call at the
+//! server, nor had one just before: what a server logs may be somebody else's.
 
 #![expect(
     deprecated,
@@ -9,9 +13,10 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use rmcp::{
@@ -22,7 +27,8 @@ use rmcp::{
     },
     transport::Transport,
 };
-use tidegate_core::id::{CallId, RunId};
+use tidegate_core::id::RunId;
+use tidegate_gate::{CallHost, Notice};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::DropGuard;
 
@@ -37,6 +43,24 @@ const NOTIFICATIONS_BURST: f64 = 100.0;
 /// The same for requests, all but pings of which are refused anyway.
 const REQUESTS_PER_SECOND: f64 = 10.0;
 const REQUESTS_BURST: f64 = 20.0;
+/// How long after a run's last call a log line may still be about it.
+const LATE: Duration = Duration::from_secs(1);
+
+/// The call that a request belongs to.
+#[derive(Debug, Clone)]
+pub(crate) struct Follow {
+    /// The run that made it.
+    pub(crate) run: RunId,
+    /// The run, as the call sees it.
+    pub(crate) host: Arc<dyn CallHost>,
+}
+
+/// Calls under way, and the runs that had one a moment ago.
+#[derive(Debug, Default)]
+struct Calls {
+    by_token: HashMap<String, Follow>,
+    left: Vec<(RunId, Instant)>,
+}
 
 /// What is listened for at one connection.
 #[derive(Debug)]
@@ -45,7 +69,7 @@ pub(crate) struct Notices {
     events: Events,
     notifications: Bucket,
     requests: Bucket,
-    calls: Mutex<HashMap<String, (RunId, CallId)>>,
+    calls: Mutex<Calls>,
     tools_changed: Notify,
     dropped: AtomicU64,
 }
@@ -74,16 +98,36 @@ impl Notices {
     }
 
     /// From now on, progress under this token is that of this call, until the guard goes.
-    pub(crate) fn follow(self: &Arc<Self>, token: &ProgressToken, run: RunId, call: CallId) -> Followed {
+    pub(crate) fn follow(self: &Arc<Self>, token: &ProgressToken, call: Follow) -> Followed {
         let key = key(token);
-        self.calls().insert(key.clone(), (run, call));
+        self.calls().by_token.insert(key.clone(), call);
         Followed {
             notices: Arc::clone(self),
             key,
         }
     }
 
-    fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<String, (RunId, CallId)>> {
+    /// The only call under way; `None` where there is none, or where there are several and nobody can tell which.
+    pub(crate) fn only_call(&self) -> Option<Arc<dyn CallHost>> {
+        let calls = self.calls();
+        let mut all = calls.by_token.values();
+        let only = all.next()?;
+        all.next().is_none().then(|| Arc::clone(&only.host))
+    }
+
+    /// A call of the only run that a log line can be about.
+    fn only_run(&self) -> Option<Arc<dyn CallHost>> {
+        let calls = self.calls();
+        let call = calls.by_token.values().next()?;
+        let is_alone = calls.by_token.values().all(|other| other.run == call.run)
+            && calls
+                .left
+                .iter()
+                .all(|(run, at)| *run == call.run || at.elapsed() > LATE);
+        is_alone.then(|| Arc::clone(&call.host))
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,11 +159,14 @@ impl Notices {
                                 | serde_json::Value::Array(_)
                                 | serde_json::Value::Object(_)) => data.to_string(),
                             };
-                            let kind = Kind::Log {
-                                level: level(log.params.level),
-                                text: text::line(&text, TEXT_CHARS_MAX),
-                            };
-                            self.events.send(&self.server, kind);
+                            let (level, text) = (level(log.params.level), text::line(&text, TEXT_CHARS_MAX));
+                            if let Some(host) = self.only_run() {
+                                host.notice(Notice::Log {
+                                    level,
+                                    text: text.clone(),
+                                });
+                            }
+                            self.events.send(&self.server, Kind::Log { level, text });
                         }
                         None
                     }
@@ -169,19 +216,17 @@ impl Notices {
     }
 
     fn progress(&self, progress: ProgressNotificationParam) {
-        let Some((run, call)) = self.calls().get(&key(&progress.progress_token)).cloned() else {
+        let key = key(&progress.progress_token);
+        let Some(call) = self.calls().by_token.get(&key).cloned() else {
             return;
         };
-        let kind = Kind::Progress {
-            run,
-            call,
+        call.host.notice(Notice::Progress {
             progress: progress.progress,
             total: progress.total,
             message: progress
                 .message
                 .map(|message| text::line(&message, TEXT_CHARS_MAX)),
-        };
-        self.events.send(&self.server, kind);
+        });
     }
 }
 
@@ -194,7 +239,15 @@ pub(crate) struct Followed {
 
 impl Drop for Followed {
     fn drop(&mut self) {
-        self.notices.calls().remove(&self.key);
+        let mut calls = self.notices.calls();
+        let Some(call) = calls.by_token.remove(&self.key) else {
+            return;
+        };
+        // One place a run, and none for long.
+        calls
+            .left
+            .retain(|(run, at)| *run != call.run && at.elapsed() <= LATE);
+        calls.left.push((call.run, Instant::now()));
     }
 }
 
@@ -302,8 +355,6 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Watched<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]

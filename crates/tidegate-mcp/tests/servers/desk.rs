@@ -303,6 +303,7 @@ pub(crate) fn context() -> ToolContext {
     ToolContext {
         run_id: RunId::new("r1"),
         learner: tidegate_gate::toolbox::Learner::default(),
+        host: Arc::new(tidegate_gate::NoHost),
         caller: caller(),
     }
 }

@@ -176,6 +176,7 @@ fn template(raw: &RawRow, mode: ToolMode) -> Result<Template, String> {
         | ToolMode::GitClone
         | ToolMode::GitCommit
         | ToolMode::GitPush
+        | ToolMode::SearchTools
         | ToolMode::LastOutput
         | ToolMode::Introspect => {
             only(mode, &[command, dash_ok, url, headers, body])?;
