@@ -256,6 +256,7 @@ impl App {
             ledger: Arc::clone(&self.store) as _,
             runs: Arc::clone(&self.store) as _,
             approvals: Arc::clone(&self.store) as _,
+            people: Arc::clone(&self.store) as _,
             audit: Arc::clone(&self.audit),
             approval_s: self.settings.config.engine.approval_s,
             knowledge: self.base(),

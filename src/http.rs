@@ -33,7 +33,7 @@ use axum::{
 };
 use tidegate_core::{
     clock::{Clock, Entropy},
-    port::{ApprovalStore, AuditTrail, ChatModel, KeyStore, KnowledgeBase, Ledger, RunStore},
+    port::{ApprovalStore, AuditTrail, ChatModel, KeyStore, KnowledgeBase, Ledger, MemoryStore, RunStore},
 };
 use tidegate_engine::Engine;
 use tokio::sync::{Mutex, Semaphore};
@@ -72,6 +72,8 @@ pub struct Parts {
     pub runs: Arc<dyn RunStore>,
     /// Questions to a person.
     pub approvals: Arc<dyn ApprovalStore>,
+    /// What is stored of people: who wants to be erased can be, also where memory is switched off.
+    pub people: Arc<dyn MemoryStore>,
     /// Who answered them.
     pub audit: Arc<dyn AuditTrail>,
     /// How long an approval can be spent, in seconds.

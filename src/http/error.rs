@@ -225,7 +225,7 @@ impl ApiError {
             INVALID_REQUEST,
             Some("memory_disabled"),
             "memory is switched off (`memory.enabled`): nothing is learned or told; what was remembered before is shown \
-             and erased by `tidegate memory` on the server",
+             by `tidegate memory` on the server, and erased by that or by `DELETE /v1/memory`",
         )
     }
 

@@ -281,6 +281,10 @@ pub struct Parameter {
     /// The longest text allowed, in characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chars_max: Option<usize>,
+    /// Whether it may hold what somebody wrote. Logs keep the length and a hash of it, so that erasing a person need not
+    /// touch them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub free_text: bool,
 }
 
 /// One row of the registry: everything a model, a person, the gate and the runner need to know of a tool.

@@ -237,7 +237,7 @@ impl ApprovalStore for Outside {
 
 #[async_trait]
 impl HeldTurnStore for Outside {
-    async fn hold(&self, _turn: &HeldTurn, _now: Timestamp) -> Result<(), StoreError> {
+    async fn hold(&self, _run: &RunId, _turn: &HeldTurn, _now: Timestamp) -> Result<(), StoreError> {
         Ok(())
     }
 

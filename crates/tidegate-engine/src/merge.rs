@@ -439,7 +439,7 @@ async fn hand_over(turn: &mut Turn, calls: Vec<ToolCall>) -> Ending {
                 .unwrap_or_default(),
             expires_at: turn.engine.held_until(now),
         };
-        if let Err(error) = turn.engine.held().hold(&held, now).await {
+        if let Err(error) = turn.engine.held().hold(&turn.run_id, &held, now).await {
             // The follow-up then goes on with what the client sends, which is less but not wrong.
             tracing::warn!(%error, "server calls of a mixed turn could not be kept");
         }

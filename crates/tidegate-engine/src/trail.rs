@@ -76,7 +76,7 @@ pub(crate) async fn record(
         decision: ruling.decision,
         layer: ruling.layer.to_owned(),
         code: ruling.code.to_owned(),
-        detail: tool_log::arguments(turn, call, tool_log::DETAIL_CHARS_MAX),
+        detail: tool_log::detail(turn, Some(spec), call),
         approval_id: ruling.approval_id,
         approver: ruling.approver,
     };

@@ -334,6 +334,7 @@ fn spec() -> ToolSpec {
             min: None,
             max: None,
             chars_max: None,
+            free_text: false,
         }],
         timeout_ms: 1_000,
         output_bytes_max: 1_000,

@@ -63,6 +63,7 @@ pub(crate) fn spec(name: &str, mode: ToolMode, effect: Effect) -> ToolSpec {
         min: None,
         max: None,
         chars_max: None,
+        free_text: false,
     };
     ToolSpec {
         name: name.to_owned(),

@@ -10,17 +10,20 @@
 
 mod assertion;
 mod clause;
+mod cleft;
 mod content;
 mod cues;
 mod given;
 mod grade;
 mod lead;
 mod overlap;
+mod place;
 mod reason;
 mod relation;
 mod remains;
 mod school;
 mod sentence;
+mod subject;
 mod text;
 mod value;
 #[rustfmt::skip]

@@ -11,7 +11,7 @@ use tidegate_core::{
     port::ApprovalStore,
 };
 
-use crate::{error::failed, row, store::Store, writer::Command};
+use crate::{error::failed, row, runs::not_open, store::Store, writer::Command};
 
 /// The most approvals in a page, whatever is asked for.
 const PAGE_MAX: u32 = 100;
@@ -26,9 +26,11 @@ const EXPIRE: &str = "UPDATE approvals SET state = 'expired' \
 const FIND_ASKED: &str = "SELECT * FROM approvals WHERE state = 'pending' AND fingerprint = $1 AND key_id = $2 \
      AND user_id = $3 AND conversation = $4 AND mode = $5 AND tool = $6 AND policy = $7";
 
+/// A run that was erased meanwhile asks nothing.
 const INSERT: &str = "INSERT INTO approvals (fingerprint, key_id, user_id, conversation, mode, tool, policy, \
      id, run_id, summary, arguments, reasons, state, created_at, expires_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending', $13, $14) RETURNING *";
+     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending', $13, $14 FROM runs \
+     WHERE id = $9 AND user_id = $3 RETURNING *";
 
 const BOUND: &str = "UPDATE approvals SET state = 'expired' WHERE state = 'pending' AND key_id = $1 AND seq NOT IN \
      (SELECT seq FROM approvals WHERE state = 'pending' AND key_id = $1 ORDER BY seq DESC LIMIT $2)";
@@ -220,28 +222,30 @@ struct Ask {
 }
 
 impl Ask {
-    async fn write(&self, connection: &mut SqliteConnection) -> Result<Approval, sqlx::Error> {
+    /// `None` where the run was erased.
+    async fn write(&self, connection: &mut SqliteConnection) -> Result<Option<Approval>, sqlx::Error> {
         let new = &self.new;
         expire(connection, new.created_at).await?;
         if let Some(asked) = fetch(bound(FIND_ASKED, &new.binding), connection).await? {
-            return Ok(asked);
+            return Ok(Some(asked));
         }
-        let inserted = bound(INSERT, &new.binding)
+        let query = bound(INSERT, &new.binding)
             .bind(new.id.as_str().to_owned())
             .bind(new.run_id.as_str().to_owned())
             .bind(new.summary.clone())
             .bind(new.arguments.clone())
             .bind(row::json(&new.reasons))
             .bind(row::micros(new.created_at))
-            .bind(row::micros(new.expires_at))
-            .fetch_one(&mut *connection)
-            .await?;
+            .bind(row::micros(new.expires_at));
+        let Some(inserted) = fetch(query, connection).await? else {
+            return Ok(None);
+        };
         sqlx::query(BOUND)
             .bind(new.binding.key_id.as_str().to_owned())
             .bind(PENDING_PER_KEY_MAX)
             .execute(connection)
             .await?;
-        approval(&inserted)
+        Ok(Some(inserted))
     }
 }
 
@@ -250,9 +254,11 @@ impl Command for Ask {
     type Output = Approval;
 
     async fn apply(&self, connection: &mut SqliteConnection) -> Result<Approval, StoreError> {
-        self.write(connection)
+        let asked = self
+            .write(connection)
             .await
-            .map_err(failed("asking for an approval"))
+            .map_err(failed("asking for an approval"))?;
+        asked.ok_or_else(|| not_open(&self.new.run_id))
     }
 }
 

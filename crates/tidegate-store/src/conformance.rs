@@ -363,7 +363,13 @@ pub(crate) async fn runs_are_recovered(store: &dyn RunStore) {
 }
 
 /// Held turns: by key, user, call id and time, bounded a key. `bound` is the store's.
-pub(crate) async fn turns_are_held(store: &dyn HeldTurnStore, bound: i64) {
+pub(crate) async fn turns_are_held(store: &(impl HeldTurnStore + RunStore), bound: i64) {
+    let (store, runs): (&dyn HeldTurnStore, &dyn RunStore) = (store, store);
+    for (id, name) in [("r_ann", "ann"), ("r_bob", "bob")] {
+        let first = line(0, Stage::BeforeModel { round: 1 }, None);
+        runs.open(&run(id, "k1", name), &first).await.unwrap();
+    }
+    let (of_ann, of_bob) = (RunId::new("r_ann"), RunId::new("r_bob"));
     let turn = |user_name: &str, calls: &[&str], expires: i64| HeldTurn {
         key_id: KeyId::new("k1"),
         user: user("k1", user_name),
@@ -376,7 +382,12 @@ pub(crate) async fn turns_are_held(store: &dyn HeldTurnStore, bound: i64) {
     let ids = |ids: &[&str]| ids.iter().map(|id| CallId::new(*id)).collect::<Vec<_>>();
     let (ann, bob) = (user("k1", "ann"), user("k1", "bob"));
     let held = turn("ann", &["a", "b"], 100);
-    store.hold(&held, at(0)).await.unwrap();
+    for (unknown, whose) in [("r_none", "an unknown run"), ("r_bob", "another person's run")] {
+        store.hold(&RunId::new(unknown), &held, at(0)).await.unwrap();
+        let found = store.find(&k1, &ann, &ids(&["b"]), at(0)).await.unwrap();
+        assert_eq!(found, None, "{whose} leaves nothing");
+    }
+    store.hold(&of_ann, &held, at(0)).await.unwrap();
     for _retry in 0..2 {
         assert_eq!(
             store
@@ -407,7 +418,7 @@ pub(crate) async fn turns_are_held(store: &dyn HeldTurnStore, bound: i64) {
 
     for n in 0..bound {
         store
-            .hold(&turn("bob", &[&format!("n{n}")], 200), at(1))
+            .hold(&of_bob, &turn("bob", &[&format!("n{n}")], 200), at(1))
             .await
             .unwrap();
     }

@@ -5,15 +5,16 @@ use sqlx::{SqliteConnection, sqlite::SqliteRow};
 use tidegate_core::{
     clock::Timestamp,
     error::StoreError,
-    id::{CallId, KeyId, UserId},
+    id::{CallId, KeyId, RunId, UserId},
     port::{HeldTurn, HeldTurnStore},
 };
 
 use crate::{error::failed, row, store::Store, writer::Command};
 
+/// A run that was erased meanwhile holds nothing.
 const HOLD: &str = "DELETE FROM held_turns WHERE expires_at <= $6; \
      INSERT INTO held_turns (key_id, user_id, client_call_ids, messages, expires_at, citations) \
-     VALUES ($1, $2, $3, $4, $5, $8); \
+     SELECT $1, $2, $3, $4, $5, $8 FROM runs WHERE id = $9 AND user_id = $2; \
      DELETE FROM held_turns WHERE key_id = $1 AND seq NOT IN \
      (SELECT seq FROM held_turns WHERE key_id = $1 ORDER BY seq DESC LIMIT $7)";
 
@@ -45,10 +46,11 @@ impl Store {
 
 #[async_trait]
 impl HeldTurnStore for Store {
-    async fn hold(&self, turn: &HeldTurn, now: Timestamp) -> Result<(), StoreError> {
+    async fn hold(&self, run: &RunId, turn: &HeldTurn, now: Timestamp) -> Result<(), StoreError> {
         let per_key_max = self.options().held_turns_per_key_max.max(1);
         self.writer()
             .run(Hold {
+                run: run.clone(),
                 turn: turn.clone(),
                 now,
                 per_key_max,
@@ -90,6 +92,7 @@ fn turn(row: &SqliteRow) -> Result<HeldTurn, sqlx::Error> {
 }
 
 struct Hold {
+    run: RunId,
     turn: HeldTurn,
     now: Timestamp,
     per_key_max: u32,
@@ -109,6 +112,7 @@ impl Command for Hold {
             .bind(row::micros(self.now))
             .bind(self.per_key_max)
             .bind(row::json(&self.turn.citations))
+            .bind(self.run.as_str().to_owned())
             .execute(connection)
             .await
             .map(drop)

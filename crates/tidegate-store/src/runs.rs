@@ -256,7 +256,7 @@ impl Line {
     }
 }
 
-fn not_open(id: &RunId) -> StoreError {
+pub(crate) fn not_open(id: &RunId) -> StoreError {
     StoreError::Internal(format!("run {id} is not open; it has ended or was erased"))
 }
 

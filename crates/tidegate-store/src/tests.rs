@@ -310,7 +310,7 @@ async fn a_person_is_erased_and_others_are_not() {
             citations: Vec::new(),
             expires_at: at(9),
         };
-        store.hold(&turn, at(0)).await.unwrap();
+        store.hold(&RunId::new(id), &turn, at(0)).await.unwrap();
     }
     store
         .close(&RunId::new("r3"), &end(1, RunState::Completed))
@@ -382,7 +382,12 @@ async fn expired_turns_leave_the_disk_by_themselves() {
         expires_at: now,
     };
     let earlier = now - jiff::SignedDuration::from_secs(1);
-    opened.store.hold(&turn, earlier).await.unwrap();
+    let (record, first) = (
+        run("r1", "k1", "ann"),
+        line(0, Stage::BeforeModel { round: 1 }, None),
+    );
+    opened.store.open(&record, &first).await.unwrap();
+    opened.store.hold(&record.id, &turn, earlier).await.unwrap();
     let find = || {
         HeldTurnStore::find(
             &opened.store,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_core::{clock::Clock, port::CaptureQueue as _};
+use tidegate_engine::memory::Extractor;
 
 use super::Line;
 use crate::{
@@ -27,10 +28,11 @@ pub(super) async fn line(settings: &Settings, has_database: bool) -> Line {
             return Line::failed(NAME, error.to_string(), fix);
         }
     };
-    let by = if options.extractor.asks_model() {
-        format!("the model `{}`", options.model)
-    } else {
-        "rules".to_owned()
+    let model = format!("the model `{}`", options.model);
+    let by = match options.extractor {
+        Extractor::Rules => "rules".to_owned(),
+        Extractor::Model => model,
+        Extractor::Both => format!("rules and {model}"),
     };
     let found = format!("{kinds}, found by {by}");
     if !has_database {

@@ -528,12 +528,11 @@ async fn learning_and_recall_can_be_turned_off_by_the_person_and_by_the_key() {
 }
 
 #[tokio::test]
-async fn where_memory_is_off_every_route_says_so() {
+async fn where_memory_is_off_every_route_but_erasing_says_so() {
     let daemon = Setup::default().config("[memory]\nenabled = false").start().await;
     let api = Api::new(&daemon);
     for (method, path, body) in [
         ("GET", "/v1/memory", Value::Null),
-        ("DELETE", "/v1/memory", Value::Null),
         ("GET", "/v1/memory/facts/fact_0", Value::Null),
         (
             "POST",

@@ -1,6 +1,7 @@
 //! Forgetting forgets: after it nothing is recalled, and after an erasure the words are in no file.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_testkit::Reply;
@@ -74,7 +75,7 @@ async fn somebody(daemon: &Daemon, name: &str) {
 
 #[tokio::test]
 async fn after_an_erasure_the_words_are_in_no_file() {
-    let daemon = Setup::default().config(BY_RULES).start().await;
+    let mut daemon = Setup::default().config(BY_RULES).start().await;
     somebody(&daemon, "ann").await;
     let api = Api::new(&daemon);
     api.tell("ann", "preference", &format!("{SAID} tables")).await;
@@ -95,13 +96,105 @@ async fn after_an_erasure_the_words_are_in_no_file() {
         assert!(gone[what].as_u64().unwrap() >= least, "{what}: {gone}");
     }
     assert_eq!(gone["out_of_files"], true, "{gone}");
-    // The trail and the log of tools say which tools were asked to do what, and are no memory: see MEMORY.md.
     assert_eq!(holding(&daemon, &["data"], MADE), Vec::<PathBuf>::new());
     assert_eq!(holding(&daemon, &["data", "logs"], SAID), Vec::<PathBuf>::new());
     let again = api.ok("DELETE", "/v1/memory?user=ann", Value::Null).await;
     assert_eq!((&again["observations"], &again["runs"]), (&json!(0), &json!(0)));
     let (_, waiting) = daemon.get("/v1/approvals?status=pending").await;
     assert_eq!(waiting["data"], json!([]));
+    // The trail and the log of tools say which tools were asked to do what, and keep no word of it.
+    assert!(
+        daemon.terminate(Duration::from_secs(20)).await,
+        "logs are written at shutdown"
+    );
+    for word in [SAID, MADE] {
+        assert_eq!(holding(&daemon, &["data", "logs"], word), Vec::<PathBuf>::new());
+    }
+    let lines = daemon.read("logs/audit.jsonl") + &daemon.read("logs/tools.jsonl");
+    assert!(lines.contains("plan.md") && lines.contains("sha256"), "{lines}");
+}
+
+/// What tools are told of a person's level, subject and gaps is in no log either.
+#[tokio::test]
+async fn logs_hold_no_fact_that_a_tool_is_told() {
+    let mut daemon = Setup::default().config(BY_RULES).start().await;
+    let arguments =
+        json!({"subject": SAID, "level": format!("{SAID} grade"), "weeks": 2, "knowledge_gaps": [MADE]});
+    daemon
+        .upstream
+        .push(Reply::text("").call("p", "get_study_plan", arguments));
+    let note = json!({"message": MADE, "note": SAID});
+    daemon.upstream.push(
+        Reply::text("")
+            .call("q", "search_knowledge_base", json!({"query": SAID}))
+            .call("n", "no_such_tool", note.clone())
+            .call("c", "git_commit", note),
+    );
+    daemon.upstream.push(Reply::text("Done."));
+    let answer = Chat::new(&daemon, "Make me a plan please.").send().await;
+    assert_eq!(answer.content(), "Done.");
+    let told = daemon.upstream.chats().pop().unwrap().to_string();
+    assert!(
+        told.contains(SAID) && told.contains(MADE),
+        "the tools are told: {told}"
+    );
+    assert!(
+        daemon.terminate(Duration::from_secs(20)).await,
+        "logs are written at shutdown"
+    );
+    for word in [SAID, MADE] {
+        assert_eq!(holding(&daemon, &["logs"], word), Vec::<PathBuf>::new(), "{word}");
+    }
+    let lines = daemon.read("logs/tools.jsonl");
+    assert!(
+        lines.contains("get_study_plan") && lines.contains("\\\"weeks\\\":2"),
+        "{lines}"
+    );
+}
+
+/// Whoever wants to be erased can be, also where nothing is learned any more.
+#[tokio::test]
+async fn a_person_can_be_erased_where_memory_is_switched_off() {
+    let mut daemon = Setup::default().config(BY_RULES).start().await;
+    somebody(&daemon, "ann").await;
+    let key = Api::of(&daemon, json!(["chat"])).await.key().to_owned();
+    daemon.upstream.push(Reply::text("Noted."));
+    let own = format!("Remember that my name is {SAID}.");
+    Chat::new(&daemon, &own).key(&key).send().await.content();
+    assert!(daemon.terminate(Duration::from_secs(20)).await);
+    let config = daemon.read("tidegate.toml");
+    let off = config.replace("[memory]\n", "[memory]\nenabled = false\n");
+    assert_ne!(off, config);
+    daemon.write("tidegate.toml", &off);
+    daemon.launch().await;
+    let (own, api) = (Api::with_key(&daemon, &key), Api::new(&daemon));
+    own.refused("GET", "/v1/memory", Value::Null, (404, "memory_disabled"))
+        .await;
+    assert!(!holding(&daemon, &["data"], SAID).is_empty());
+    let gone = api.ok("DELETE", "/v1/memory?user=ann", Value::Null).await;
+    assert!(
+        gone["observations"].as_u64().unwrap() >= 1 && gone["runs"].as_u64().unwrap() >= 3,
+        "{gone}"
+    );
+    // Of others only with the scope, as ever.
+    own.refused(
+        "DELETE",
+        "/v1/memory?user=ann",
+        Value::Null,
+        (403, "insufficient_permissions"),
+    )
+    .await;
+    let gone = own.ok("DELETE", "/v1/memory", Value::Null).await;
+    assert_eq!(gone["out_of_files"], true, "{gone}");
+    for word in [SAID, MADE] {
+        assert_eq!(
+            holding(&daemon, &["data", "logs"], word),
+            Vec::<PathBuf>::new(),
+            "{word}"
+        );
+    }
+    let trail = daemon.read("logs/audit.jsonl");
+    assert_eq!(trail.matches("\"erase\"").count(), 2, "{trail}");
 }
 
 #[tokio::test]

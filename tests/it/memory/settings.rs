@@ -359,6 +359,16 @@ impl Desk {
 
     /// Lets a worker with these options begin, and waits until `done`.
     async fn work(&self, options: Options, done: impl AsyncFn(&tidegate_store::Store) -> bool) {
+        self.work_by(tidegate_memory::kinds::SHIPPED, options, done).await;
+    }
+
+    /// The same by a table of kinds.
+    async fn work_by(
+        &self,
+        kinds: &str,
+        options: Options,
+        done: impl AsyncFn(&tidegate_store::Store) -> bool,
+    ) {
         let models = tidegate::app::open_models(tidegate_llm::Options::default()).unwrap();
         let parts = Parts {
             store: Arc::clone(&self.store) as _,
@@ -374,7 +384,7 @@ impl Desk {
             entropy: Arc::new(tidegate::clock::OsEntropy),
             options,
         };
-        let kinds = tidegate_memory::kinds::Kinds::shipped().unwrap();
+        let kinds = tidegate_memory::kinds::Kinds::parse(kinds).unwrap();
         let memory = Arc::new(Memory::new(parts, kinds));
         let stop = CancellationToken::new();
         let worker = Worker::new(memory).run(stop.clone());
@@ -439,6 +449,57 @@ async fn what_is_too_old_or_too_much_goes_with_the_start_of_the_worker() {
     })
     .await;
     desk.close().await;
+}
+
+/// The values of a kind that are kept of Ann.
+async fn values(store: &tidegate_store::Store, kind: &str) -> Vec<String> {
+    let (user, _) = observation("ann", 0, 0, kind);
+    let all = store.observations(&user, 0, 100).await.unwrap().observations;
+    let of_kind = all.into_iter().filter(|kept| kept.kind == kind);
+    of_kind.map(|kept| kept.value).collect()
+}
+
+#[tokio::test]
+async fn each_kind_is_kept_for_as_long_as_its_row_says() {
+    let desk = Desk::open().await;
+    for number in 0..5 {
+        for (offset, kind) in [(0, "preference"), (5, "knowledge_gap"), (10, "name")] {
+            let day = 100 + i64::from(number);
+            let (user, observation) = observation("ann", number + offset, day, kind);
+            desk.store.append(&user, vec![observation]).await.unwrap();
+        }
+    }
+    // Today is day 110. In `memory-kinds.toml`: what is liked is kept for eight days, what is hard for six and a name for ever.
+    *desk.clock.0.lock().unwrap() = Timestamp::from_second(110 * DAY_S).unwrap();
+    let kept_for = |table: &str, kind: &str, days: u32| {
+        let name = format!("name = \"{kind}\"\n");
+        assert!(table.contains(&name));
+        table.replace(&name, &format!("{name}retention_days = {days}\n"))
+    };
+    let table = kept_for(tidegate_memory::kinds::SHIPPED, "preference", 8);
+    let table = kept_for(&table, "knowledge_gap", 6);
+    desk.work_by(&table, Options::default(), async |store| {
+        values(store, "preference").await.len() < 5 && values(store, "knowledge_gap").await.len() < 5
+    })
+    .await;
+    assert_eq!(values(&desk.store, "preference").await, ["v2", "v3", "v4"]);
+    assert_eq!(values(&desk.store, "knowledge_gap").await, ["v9"]);
+    assert_eq!(values(&desk.store, "name").await.len(), 5);
+    desk.close().await;
+}
+
+#[test]
+fn doctor_names_everybody_who_looks_for_facts() {
+    for (extractor, named) in [
+        ("model", "found by the model `small`"),
+        ("both", "found by rules and the model `small`"),
+    ] {
+        let home = Home::new(&format!(
+            "[discovery]\nollama = false\n[memory]\nextractor = \"{extractor}\"\nmodel = \"small\"\n"
+        ));
+        let (_, report, stderr) = home.run(&["doctor"]);
+        assert!(report.contains(named), "{extractor}: {report}{stderr}");
+    }
 }
 
 #[tokio::test]

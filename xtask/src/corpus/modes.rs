@@ -20,11 +20,10 @@ use crate::http;
 /// The configuration that is understood.
 const CONFIG: [&str; 4] = ["attendance", "denial_breaker_threshold", "grant", "mode"];
 /// Steps about surfaces that the product does not have yet.
-const ABSENT: [(&str, &str); 6] = [
+const ABSENT: [(&str, &str); 5] = [
     ("subagent", "sub-agents"),
     ("present_plan", "plans"),
     ("operator", "plans"),
-    ("remember", "memory"),
     ("mcp", "MCP"),
     ("browser", "browser"),
 ];
@@ -221,6 +220,7 @@ impl<'m> Stage<'m> {
                 self.decide_as(other.as_deref())?;
             }
             "tool_output" => self.tool_output(value)?,
+            "remember" => return self.remember(value),
             "model_says" => self.said.push(json!({"role": "assistant", "content": value})),
             "user_says" => self.said.push(json!({"role": "user", "content": value})),
             "set_mode" => {
@@ -355,6 +355,50 @@ impl<'m> Stage<'m> {
         std::fs::write(file, text.as_str().unwrap_or_default())?;
         self.turn("read_text", &json!({"path": "said.md"}))?;
         Ok(())
+    }
+
+    /// Something is remembered of the person who asks: they say so in a turn of the same conversation, and enter it by
+    /// hand. Whether it is kept is memory's to say; what is looked at is that the calls behind it are judged as before.
+    fn remember(&mut self, what: &Value) -> Result<Step> {
+        let told = ["text", "fact", "value", "quote"]
+            .iter()
+            .find_map(|name| what[*name].as_str());
+        let Some(text) = what.as_str().or(told) else {
+            return Ok(Step::Unknown("remember".to_owned()));
+        };
+        let Some(daemon) = &self.daemon else {
+            return Ok(Step::Done);
+        };
+        let asks = |method: &str, path: &str, body: &Value| {
+            http::call(
+                daemon.address,
+                method,
+                path,
+                Some(&self.asker),
+                body,
+                TURN_TIMEOUT,
+            )
+        };
+        let said = json!({"role": "user", "content": format!("Please remember that {text}")});
+        let reply = json!({"role": "assistant", "content": "Noted."});
+        let mut messages = vec![json!({"role": "user", "content": QUESTION})];
+        messages.extend(self.said.iter().chain([&said]).cloned());
+        {
+            let _runtime = self.modes.runtime.enter();
+            self.modes.upstream.push(Reply::text("Noted."));
+        }
+        let body = json!({"model": "tidegate", "messages": messages});
+        let answer = asks("POST", "/v1/chat/completions", &body)?;
+        anyhow::ensure!(
+            answer.status == 200,
+            "the turn failed: {} {}",
+            answer.status,
+            answer.text()
+        );
+        let kind = what["kind"].as_str().unwrap_or("preference");
+        asks("POST", "/v1/memory/facts", &json!({"kind": kind, "value": text}))?;
+        self.said.extend([said, reply]);
+        Ok(Step::Done)
     }
 
     /// Ends the daemon and starts it again; a file of its home is damaged in between.

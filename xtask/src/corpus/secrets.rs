@@ -7,11 +7,19 @@ use std::sync::Arc;
 
 use flate2::{Compression, write::GzEncoder};
 use serde_json::{Map, Value};
+use tidegate_core::id::{KeyId, UserId};
+use tidegate_core::memory::Observation;
 use tidegate_core::secret::Secret;
 use tidegate_gate::guards::outbound::{self, Outgoing, Own, Secrets};
 use tidegate_gate::guards::prompt_leak::{self, Fingerprints, Passage};
 use tidegate_gate::guards::secrets::{Redactor, Stream};
 use tidegate_gate::guards::{address, untrusted};
+use tidegate_memory::boundary::{Boundary, Held, Limits, Reading, given_value, given_words};
+use tidegate_memory::derive::derive;
+use tidegate_memory::evidence::Ledger;
+use tidegate_memory::export;
+use tidegate_memory::extract::rules;
+use tidegate_memory::kinds::Kinds;
 
 use super::case::{Case, Outcome, strings, text};
 use super::{Judged, Verdict};
@@ -31,9 +39,7 @@ const CONFIG: [&str; 11] = [
     "tool_hosts",
 ];
 /// Surfaces that the product does not have yet, by the words that name them.
-const ABSENT: [(&str, &str); 9] = [
-    ("memory", "memory"),
-    ("export", "export"),
+const ABSENT: [(&str, &str); 7] = [
     ("mcp", "MCP"),
     ("browser", "browser"),
     ("search", "search"),
@@ -43,13 +49,17 @@ const ABSENT: [(&str, &str); 9] = [
     ("plan", "plans"),
 ];
 /// Surfaces on which masking and the prompt's secrecy are in force.
-const PRESENT: [&str; 16] = [
+const PRESENT: [&str; 20] = [
+    "conversation_export",
     "conversation_store",
     "debug_log",
     "error_page",
     "file",
     "file_outside_workspace",
     "final_answer",
+    "memory",
+    "memory_export",
+    "memory_store",
     "model_request_tools",
     "panic_message",
     "redirect_page",
@@ -73,6 +83,8 @@ pub(super) fn judge(case: &Case) -> Judged {
         return Judged::Absent((*what).to_owned());
     }
     let judged = match case.layer.split(['.', '-']).next().unwrap_or_default() {
+        "redaction" | "redact" if surface.contains("export") => exported(case),
+        "redaction" | "redact" if surface.contains("memory") => remembered(case),
         "redaction" | "redact" => redacted(case),
         "strip" => input_text(case).map(|text| transformed(case, &text, &untrusted::neutralise(&text))),
         "untrusted" => wrapped(case),
@@ -145,6 +157,79 @@ fn redacted(case: &Case) -> Option<Verdict> {
             .push("a text and a field are masked differently".to_owned());
     }
     Some(verdict)
+}
+
+/// What memory has of a text: the finished turn as it waits to be learned from, what is found in it, and what is taken when
+/// a person enters it by hand.
+fn remembered(case: &Case) -> Option<Verdict> {
+    let (input, redactor) = (input_text(case)?, redactor(case)?);
+    let kept = kept(&input, &redactor).ok()?;
+    let waits = redactor.redact(&input).into_owned();
+    let mut verdict = transformed(case, &input, &waits);
+    for said in &kept {
+        let texts = [&said.value, &said.quote];
+        if texts.iter().any(|text| redactor.redact(text) != text.as_str()) {
+            verdict
+                .failures
+                .push(format!("a secret is remembered: {:?}", shortened(&said.quote)));
+        }
+    }
+    Some(verdict)
+}
+
+/// What is handed out of it: memory's export.
+fn exported(case: &Case) -> Option<Verdict> {
+    let (input, redactor) = (input_text(case)?, redactor(case)?);
+    let kinds = Kinds::shipped().ok()?;
+    let (user, now) = (person()?, NOW.parse().ok()?);
+    let kept = kept(&input, &redactor).ok()?;
+    let facts = derive(&kinds, &user, now, &kept);
+    let document = export::document(&kinds, &user, now, &facts, &Ledger::new(kept));
+    Some(transformed(case, &input, &serde_json::to_string(&document).ok()?))
+}
+
+fn redactor(case: &Case) -> Option<Redactor> {
+    Redactor::new(values(case).into_iter().map(Secret::new)).ok()
+}
+
+/// When everything is said.
+const NOW: &str = "2026-03-02T09:00:00Z";
+
+/// Who says it.
+fn person() -> Option<UserId> {
+    UserId::of(&KeyId::new("key_corpus"), Some("ann")).ok()
+}
+
+/// What is kept of a text that a person says, and enters by hand.
+fn kept(text: &str, redactor: &Redactor) -> anyhow::Result<Vec<Observation>> {
+    let kinds = Kinds::shipped()?;
+    let reading = Reading::of(text, []);
+    let boundary = Boundary {
+        kinds: &kinds,
+        limits: Limits::default(),
+        redactor,
+    };
+    let judged = boundary.judge(&reading, Held::default(), &rules::extract(&reading));
+    let mut said: Vec<(String, String, String)> = judged
+        .into_iter()
+        .flatten()
+        .map(|kept| (kept.kind, kept.value, kept.quote))
+        .collect();
+    for kind in &kinds {
+        if let Ok(value) = given_value(kind, text, redactor)
+            && given_words(text, &value, redactor).is_ok()
+        {
+            said.push((kind.name.clone(), value, text.to_owned()));
+        }
+    }
+    let observations = said.into_iter().enumerate().map(|(number, (kind, value, quote))| {
+        serde_json::from_value(serde_json::json!({
+            "id": format!("obs_{number}"), "kind": kind, "value": value, "quote": quote, "turn": vec![0_u8; 32],
+            "conversation": "c", "day": NOW.get(..10), "at": NOW, "voice": "corrected", "stance": "affirmed",
+            "extractor": "user", "is_explicit": true, "is_first_person": true,
+        }))
+    });
+    Ok(observations.collect::<Result<_, _>>()?)
 }
 
 fn wrapped(case: &Case) -> Option<Verdict> {

@@ -14,7 +14,8 @@ use crate::{
 pub trait ApprovalStore: Send + Sync + std::fmt::Debug {
     /// Keeps a question. Where the same question (the same binding) already waits, that one is the answer, so
     /// that a model that asks again does not fill a person's list; else `new`. A key has a bounded number of
-    /// pending questions; beyond it the oldest expires.
+    /// pending questions; beyond it the oldest expires. An error where the journal does not know the run of that person
+    /// any more: who was erased while a turn of theirs was under way stays erased.
     async fn ask(&self, new: &Approval) -> Result<Approval, StoreError>;
 
     /// The approval of that id, as it stands at `now`: one whose time is over is `expired`.

@@ -156,8 +156,10 @@ pub struct HeldTurn {
 /// Held turns, per key, bounded, for a limited time.
 #[async_trait]
 pub trait HeldTurnStore: Send + Sync + std::fmt::Debug {
-    /// Keeps one; drops the key's oldest beyond the bound, and all that have expired.
-    async fn hold(&self, turn: &HeldTurn, now: Timestamp) -> Result<(), StoreError>;
+    /// Keeps the one that `run` has left; drops the key's oldest beyond the bound, and all that have expired. Keeps
+    /// nothing where the journal does not know the run of that person any more: who was erased while a turn of theirs
+    /// was under way stays erased.
+    async fn hold(&self, run: &RunId, turn: &HeldTurn, now: Timestamp) -> Result<(), StoreError>;
 
     /// The turn that answers any of these ids. It stays until it expires: a retry asks again.
     async fn find(

@@ -38,6 +38,7 @@ pub(crate) fn spec(name: &str, mode: ToolMode, effect: Effect, parameters: &[&st
         min: None,
         max: None,
         chars_max: None,
+        free_text: false,
     };
     ToolSpec {
         name: name.to_owned(),

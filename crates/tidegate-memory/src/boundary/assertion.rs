@@ -3,18 +3,22 @@
 //! It is the clause with the value that is looked at, and what governs it. What is said elsewhere in the sentence does not
 //! matter: "I don't have much time, I teach 4th grade" says what it says.
 
-use super::words::{INSTEAD, INTERROGATIVES, MARKS, NEGATIONS, PEOPLE, PUPILS, REMEMBER};
+use super::words::{
+    FORMER, INSTEAD, INTERROGATIVES, MARKS, NEGATIONS, PAST_VERBS, PUPILS, REMEMBER, TO_COME, UNREAL,
+};
 use std::ops::Range;
 
 use tidegate_core::memory::{Stance, Voice};
 
 use super::{
-    clause, cues,
-    cues::is_any,
+    clause, cleft, cues,
+    cues::{is_adverb, is_any},
     lead,
     reason::Reason,
     relation::{Polarity, Relation},
+    school,
     sentence::Sentence,
+    subject::{self, Clause, Subject},
 };
 
 /// How something was said.
@@ -24,52 +28,6 @@ pub(super) struct Said {
     pub(super) voice: Voice,
     /// Whether it is so.
     pub(super) stance: Stance,
-}
-
-/// How the clause speaks of the person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Subject {
-    /// "I teach …": where "I" stands.
-    I(usize),
-    /// "My class is …": where "my" stands.
-    My(usize),
-    /// "… is what I teach", "… is my subject": where the person is named, behind the value.
-    Behind(usize),
-    /// "… helps me": where the person is named, behind the value.
-    Object(usize),
-}
-
-/// A clause with a value in it.
-#[derive(Debug)]
-pub(super) struct Clause<'s> {
-    /// The sentence.
-    pub(super) sentence: &'s Sentence,
-    /// Where the clause stands in it.
-    pub(super) at: Range<usize>,
-    /// Where the value stands.
-    pub(super) target: Range<usize>,
-    /// How it speaks of the person.
-    pub(super) subject: Subject,
-}
-
-impl Clause<'_> {
-    /// What stands between the person and the value, both left out.
-    pub(super) fn between(&self) -> Range<usize> {
-        match self.subject {
-            Subject::I(at) | Subject::My(at) => at + 1..self.target.start,
-            Subject::Behind(at) | Subject::Object(at) => self.target.end..at,
-        }
-    }
-
-    /// What stands behind the value.
-    pub(super) fn tail(&self) -> Range<usize> {
-        self.target.end..self.at.end.max(self.target.end)
-    }
-
-    /// Whether one of the words stands between two places.
-    pub(super) fn has(&self, within: Range<usize>, words: &[&str]) -> bool {
-        self.sentence.find(within, words).is_some()
-    }
 }
 
 /// Examines what a sentence says with the value at `target`.
@@ -87,7 +45,7 @@ pub(super) fn examine(
     if let Some(reason) = cues::governed(sentence, target.start) {
         return Err(reason);
     }
-    let subject = subject(sentence, &at, &target, relation, is_strict)?;
+    let subject = Subject::of(sentence, &at, &target, relation, is_strict)?;
     let clause = Clause {
         sentence,
         at,
@@ -97,9 +55,10 @@ pub(super) fn examine(
     if !request.is_some_and(|request| request.is_polite_question) {
         asserted(&clause)?;
     }
-    lead::check(&clause, is_strict)?;
+    lead::check(&clause, relation, is_strict)?;
     persons(&clause, relation, is_strict)?;
     let stance = polarity(&clause, relation)?;
+    swallowed(&clause, relation)?;
     tense(&clause, relation, is_strict, stance)?;
     relation.holds(&clause)?;
     let voice = match (request, stance) {
@@ -150,92 +109,6 @@ fn remember(sentence: &Sentence, to: usize) -> Option<Request> {
     })
 }
 
-/// Finds how the clause speaks of the person, or why it does not.
-fn subject(
-    sentence: &Sentence,
-    at: &Range<usize>,
-    target: &Range<usize>,
-    relation: Relation,
-    is_strict: bool,
-) -> Result<Subject, Reason> {
-    let word = |at: usize| sentence.word(at);
-    let lead = at.start..target.start;
-    let opener = word(at.start);
-    if is_any(&["who", "whom", "whose", "which", "where"], opener) && lead.start > 0 {
-        return Err(Reason::OtherPerson);
-    }
-    let mine = |at: usize| is_any(&["i", "ich"], word(at)) || (!is_strict && word(at) == "we");
-    let of_mine = |at: usize| is_any(&["my", "our", "mein", "meine", "meinen", "meiner"], word(at));
-    let asks_to_be_called = matches!(relation, Relation::Name)
-        && sentence.find(lead.clone(), &["call me", "nenn mich"]).is_some();
-    if asks_to_be_called {
-        let me = lead.clone().find(|at| is_any(&["me", "mich"], word(*at)));
-        return me.map(Subject::I).ok_or(Reason::NotFirstPerson);
-    }
-    if let Some(i) = lead.clone().rev().find(|at| mine(*at)) {
-        return if cues::other_person(sentence, lead.start..i) && !is_remark(sentence, lead.start, i) {
-            Err(Reason::OtherPerson)
-        } else {
-            Ok(Subject::I(i))
-        };
-    }
-    if let Some(my) = lead.clone().rev().find(|at| of_mine(*at)) {
-        let is_person = (my + 1..(my + 4).min(target.start)).any(|at| is_any(PEOPLE, word(at)));
-        let is_pupil = (my + 1..(my + 4).min(target.start)).any(|at| is_any(PUPILS, word(at)));
-        return if is_person
-            || (is_pupil && !relation.is_of_pupils())
-            || cues::other_person(sentence, lead.start..my)
-        {
-            Err(Reason::OtherPerson)
-        } else {
-            Ok(Subject::My(my))
-        };
-    }
-    let tail = target.end..at.end.max(target.end);
-    if cues::other_person(sentence, lead.clone())
-        || sentence.find(lead.clone(), &["the user", "this user"]).is_some()
-    {
-        return Err(Reason::OtherPerson);
-    }
-    let is_copula = is_any(&["is", "are", "'s", "ist", "sind"], word(target.end));
-    if let Some(behind) = tail.clone().find(|at| mine(*at) || of_mine(*at))
-        && is_copula
-        && lead.len() <= LEAD_MAX
-    {
-        return Ok(Subject::Behind(behind));
-    }
-    // "On Fridays I teach."
-    let is_fronted = is_any(&["on", "every", "each", "in", "at"], opener) && relation == Relation::Other;
-    if is_fronted && mine(target.end) {
-        return Ok(Subject::Behind(target.end));
-    }
-    let object = tail
-        .clone()
-        .find(|at| is_any(&["me", "mir", "mich", "i", "myself", "mine", "my"], word(*at)));
-    if let (Some(object), false) = (object, is_strict) {
-        return Ok(Subject::Object(object));
-    }
-    // "For me, tables work best."
-    let for_me = lead.clone().find(|at| is_any(&["me", "mir"], word(*at)));
-    match for_me {
-        Some(me) if !is_strict && is_any(&["for", "to", "with"], word(lead.start)) => Ok(Subject::My(me)),
-        Some(_) | None => Err(Reason::NotFirstPerson),
-    }
-}
-
-/// How many words may stand before a value that begins its clause.
-const LEAD_MAX: usize = 4;
-
-/// Whether what stands before "I" is a remark to us: "as you know", "thank you".
-fn is_remark(sentence: &Sentence, from: usize, to: usize) -> bool {
-    let first = sentence.word(from);
-    is_any(
-        &["as", "hi", "hello", "hey", "thanks", "thank", "ok", "okay"],
-        first,
-    ) && !(from..to)
-        .any(|at| is_any(PEOPLE, sentence.word(at)) || is_any(&["he", "she", "they"], sentence.word(at)))
-}
-
 /// No question, and no condition behind it.
 fn asserted(clause: &Clause<'_>) -> Result<(), Reason> {
     let sentence = clause.sentence;
@@ -258,12 +131,11 @@ fn asserted(clause: &Clause<'_>) -> Result<(), Reason> {
             sentence.word(clause.at.start),
         ),
     };
-    if inverted
-        || is_any(
-            &["why", "what", "how", "which", "whether"],
-            sentence.word(clause.at.start),
-        )
-    {
+    let asks = is_any(
+        &["why", "what", "how", "which", "whether"],
+        sentence.word(clause.at.start),
+    ) && cleft::person(sentence, clause.at.start..clause.target.start).is_none();
+    if inverted || asks {
         return Err(Reason::Question);
     }
     if sentence.is_question && !asks_later(clause) {
@@ -336,14 +208,13 @@ fn persons(clause: &Clause<'_>, relation: Relation, is_strict: bool) -> Result<(
             let for_other = matches!(relation, Relation::Other)
                 && clause.tail().any(|at| {
                     clause.sentence.word(at) == "for"
-                        && (at + 1..at + 4).any(|at| is_any(PEOPLE, clause.sentence.word(at)))
+                        && (at + 1..at + 4).any(|at| cues::is_person(clause.sentence, at))
                 });
             for_other || cues::other_person(clause.sentence, between)
         }
         Subject::Behind(at) | Subject::Object(at) => {
-            let owned = (at + 1..(at + 3).min(clause.at.end)).any(|at| {
-                is_any(PEOPLE, clause.sentence.word(at)) || is_any(PUPILS, clause.sentence.word(at))
-            });
+            let owned = (at + 1..(at + 3).min(clause.at.end))
+                .any(|at| cues::is_person(clause.sentence, at) || is_any(PUPILS, clause.sentence.word(at)));
             let is_possessive = is_any(&["my", "our", "mein", "meine"], clause.sentence.word(at));
             cues::other_person(clause.sentence, between) || (is_possessive && owned) || (is_strict && owned)
         }
@@ -420,10 +291,50 @@ fn is_lack(word: &str) -> bool {
         .any(|stem| word.starts_with(stem))
         || is_any(
             &[
-                "hard", "stuck", "bad", "weak", "lost", "unsure", "issue", "issues", "issue",
+                "hard", "stuck", "bad", "weak", "lost", "unsure", "issue", "issues", "wrong",
             ],
             word,
         )
+}
+
+/// What a value says that holds the verb itself must be so, and of now: "used to work on Fridays".
+fn swallowed(clause: &Clause<'_>, relation: Relation) -> Result<(), Reason> {
+    let sentence = clause.sentence;
+    let value = clause.target.clone();
+    let any = |words: &[&str]| value.clone().any(|at| is_any(words, sentence.word(at)));
+    if relation == Relation::Role && any(FORMER) {
+        return Err(Reason::Past);
+    }
+    if relation == Relation::Role && any(TO_COME) {
+        return Err(Reason::Unreal);
+    }
+    let first = sentence.word(value.start);
+    if first.starts_with("kein") || (first == "no" && relation != Relation::Liking) {
+        return Err(Reason::Negation);
+    }
+    let is_whole = match clause.subject {
+        Subject::I(_) | Subject::My(_) => clause
+            .between()
+            .all(|at| is_adverb(sentence.word(at)) || is_any(&["am", "bin"], sentence.word(at))),
+        Subject::Behind(_) | Subject::Object(_) => false,
+    };
+    if !is_whole || matches!(relation, Relation::Name | Relation::Grade) {
+        return Ok(());
+    }
+    let verb = value.clone().find(|at| !is_adverb(sentence.word(*at)));
+    let begins_past = matches!(clause.subject, Subject::I(_))
+        && verb.is_some_and(|verb| {
+            is_any(PAST_VERBS, sentence.word(verb)) || sentence.word(verb).ends_with("ed")
+        });
+    if any(NEGATIONS) {
+        Err(Reason::Negation)
+    } else if begins_past || any(&["was", "were", "had", "used", "did"]) {
+        Err(Reason::Past)
+    } else if sentence.find(value.clone(), UNREAL).is_some() {
+        Err(Reason::Unreal)
+    } else {
+        Ok(())
+    }
 }
 
 /// Of now: neither over nor to come.
@@ -435,11 +346,16 @@ fn tense(clause: &Clause<'_>, relation: Relation, is_strict: bool, stance: Stanc
     let lead = clause.at.start..clause.target.start;
     let (subject, to) = match clause.subject {
         Subject::I(at) | Subject::My(at) => (at, clause.target.start),
-        Subject::Behind(at) if at == clause.target.end => (at, clause.at.end),
+        Subject::Behind(at) if at == subject::fronted_end(sentence, clause.target.end) => (at, clause.at.end),
         // The verb stands behind the value.
         Subject::Behind(_) | Subject::Object(_) => (clause.target.end.saturating_sub(1), clause.at.end),
     };
-    if cues::is_past(sentence, subject, to, clause.at.clone()) {
+    // Who just moved somewhere lives there.
+    let is_arrival = relation == Relation::Place
+        && clause.has(subject..to, &["recently moved", "just moved"])
+        && !clause.has(subject..to, &["had"]);
+    let is_past = cues::is_past(sentence, subject, to) && !is_arrival;
+    if cues::is_past_time(sentence, clause.at.clone()) || is_past {
         return Err(Reason::Past);
     }
     let lead = match clause.subject {
@@ -447,7 +363,11 @@ fn tense(clause: &Clause<'_>, relation: Relation, is_strict: bool, stance: Stanc
         Subject::Behind(_) | Subject::Object(_) => clause.tail(),
     };
     let is_excused = relation.may_be_wished()
-        || clause.has(lead.clone(), &["would rather", "would prefer", "rather have"]);
+        || (relation == Relation::Grade && school::is_for_own_group(clause, subject))
+        || clause.has(
+            lead.clone(),
+            &["would rather", "would much rather", "would prefer", "rather have"],
+        );
     if cues::is_unreal(sentence, lead, clause.at.clone()) && !is_excused {
         return Err(Reason::Unreal);
     }

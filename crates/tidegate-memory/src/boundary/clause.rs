@@ -1,6 +1,6 @@
 //! Clauses: the part of a sentence that has the value in it, and what governs it.
 
-use super::words::{KNOWING, MARKS, OPENERS, SUBJECTS};
+use super::words::{KNOWING, LACKS, MARKS, OPENERS, SUBJECTS};
 use std::ops::Range;
 
 use super::{cues::is_any, sentence::Sentence};
@@ -55,9 +55,25 @@ fn opens(sentence: &Sentence, at: usize) -> bool {
         {
             false
         }
+        // "… is where I get lost", "lost when it comes to …".
+        "where" if is_of_lack(sentence, at) => false,
+        "when" if sentence.reads(at, "when it comes to") => false,
         word => is_any(OPENERS, word),
     }
 }
+
+/// Whether what begins at a place tells of what stands before "is" that it is hard for the person.
+fn is_of_lack(sentence: &Sentence, at: usize) -> bool {
+    let is_told = at
+        .checked_sub(1)
+        .is_some_and(|before| is_any(&["is", "are"], sentence.word(before)));
+    is_told
+        && sentence.word(at + 1) == "i"
+        && (at + 2..at + 2 + LACK_WORDS).any(|at| is_any(LACKS, sentence.word(at)))
+}
+
+/// How far behind "where I" the word stands that tells, in words.
+const LACK_WORDS: usize = 3;
 
 /// The clause around a place: with the ones before it that it leans on for its subject.
 pub(super) fn around(sentence: &Sentence, at: usize) -> Option<Range<usize>> {

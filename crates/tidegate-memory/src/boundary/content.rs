@@ -67,7 +67,11 @@ pub(super) fn words(
     }
     let ordered = quoted.clone().any(|at| {
         is_any(AGENTS, sentence.word(at))
-            && (at + 1..at + 3).any(|duty| DUTIES.iter().any(|phrase| sentence.reads(duty, phrase)))
+            && (at + 1..at + 3).any(|duty| {
+                // "You may call me Ann" orders nothing.
+                DUTIES.iter().any(|phrase| sentence.reads(duty, phrase))
+                    && !sentence.reads(duty, "may call me")
+            })
     });
     let evades = (has(EVASIONS) && has(SAFEGUARDS))
         || has(FREEDOMS)

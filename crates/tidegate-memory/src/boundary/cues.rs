@@ -123,20 +123,27 @@ pub(super) fn other_person(sentence: &Sentence, within: Range<usize>) -> bool {
         let is_idiom = word == "you" && at > 0 && is_any(&["as", "thank", "remember"], sentence.word(at - 1))
             || word == "you" && is_any(&["know", "see"], sentence.word(at + 1))
             || word == "one" && at > 0;
-        (is_any(PEOPLE, word) || is_any(OTHERS, word)) && !is_idiom
+        (is_person(sentence, at) || is_any(OTHERS, word)) && !is_idiom
     })
 }
 
-/// Whether what is said between two places is over.
-pub(super) fn is_past(sentence: &Sentence, subject: usize, to: usize, clause: Range<usize>) -> bool {
+/// Whether a word names somebody else: the mother of "mother tongue" is nobody.
+pub(super) fn is_person(sentence: &Sentence, at: usize) -> bool {
+    is_any(PEOPLE, sentence.word(at)) && !sentence.reads(at, "mother tongue")
+}
+
+/// Whether a time between two places is over.
+pub(super) fn is_past_time(sentence: &Sentence, clause: Range<usize>) -> bool {
     // "My last term" is the one that goes on.
     let is_over = |at: usize| {
         at.checked_sub(1)
             .is_none_or(|before| !is_any(&["my", "our", "the"], sentence.word(before)))
     };
-    if sentence.find(clause, PAST_TIMES).is_some_and(is_over) {
-        return true;
-    }
+    sentence.find(clause, PAST_TIMES).is_some_and(is_over)
+}
+
+/// Whether the verb between a subject and a place says that something is over.
+pub(super) fn is_past(sentence: &Sentence, subject: usize, to: usize) -> bool {
     let Some(verb) = (subject + 1..to).find(|at| !is_adverb(sentence.word(*at))) else {
         return false;
     };

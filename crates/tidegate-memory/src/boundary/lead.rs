@@ -2,26 +2,28 @@
 //! nothing may stand before "I" but words that are known to change nothing: there is no end of ways to frame a sentence.
 
 use super::words::{
-    COMING_TIMES, FRAMING, HARMLESS, INTRODUCTIONS, MARKS, NEGATIONS, OWN_ROLES, PUPILS, SPOKE, TURNS,
+    CALLERS, COMING_TIMES, FRAMING, HARMLESS, INTRODUCTIONS, MARKS, NEGATIONS, OWN_ROLES, PUPILS, SPOKE,
+    TURNS,
 };
 use std::ops::Range;
 
 use super::{
-    assertion::{Clause, Subject},
     clause,
     cues::{self, is_adverb, is_any},
     reason::Reason,
+    relation::Relation,
     sentence::{GAP, Sentence},
+    subject::{Clause, Subject},
 };
 
 /// Checks what leads up to the statement, and what follows it.
-pub(super) fn check(clause: &Clause<'_>, is_strict: bool) -> Result<(), Reason> {
+pub(super) fn check(clause: &Clause<'_>, relation: Relation, is_strict: bool) -> Result<(), Reason> {
     followed(clause)?;
     let before = before(clause);
     if let Some(before) = before {
         governed(clause, before, is_strict)?;
     }
-    if is_strict { led(clause) } else { Ok(()) }
+    if is_strict { led(clause, relation) } else { Ok(()) }
 }
 
 /// The clause before that of the statement.
@@ -89,7 +91,12 @@ fn governed(clause: &Clause<'_>, before: Range<usize>, is_strict: bool) -> Resul
                 && !is_any(&["forget", "nicht"], sentence.word(at + 1))
                 && sentence.word(at) != "nicht"
         });
-        let is_introduced = is_any(INTRODUCTIONS, last) && !denies;
+        // "A note that …": whose note, and who got it, may not matter.
+        let is_thing = is_any(&["note", "reminder"], last)
+            && before.len() > 1
+            && !matches!(sentence.word(before.end - 2), "to" | "please");
+        let is_plain = !is_thing || before.clone().all(|at| is_harmless(sentence.word(at)));
+        let is_introduced = is_any(INTRODUCTIONS, last) && !denies && is_plain;
         return if is_introduced {
             Ok(())
         } else {
@@ -136,7 +143,7 @@ fn is_harmless(word: &str) -> bool {
 }
 
 /// Within the clause nothing stands before the person but what is known to change nothing.
-fn led(clause: &Clause<'_>) -> Result<(), Reason> {
+fn led(clause: &Clause<'_>, relation: Relation) -> Result<(), Reason> {
     let sentence: &Sentence = clause.sentence;
     let to = match clause.subject {
         Subject::I(at) | Subject::My(at) => at,
@@ -150,8 +157,15 @@ fn led(clause: &Clause<'_>) -> Result<(), Reason> {
         &["hi", "hello", "hey", "hallo", "dear", "thanks"],
         sentence.word(lead.start),
     ) && lead.len() <= 4;
+    let is_called = matches!(relation, Relation::Name)
+        && lead
+            .clone()
+            .all(|at| is_any(CALLERS, sentence.word(at)) || is_harmless(sentence.word(at)));
     let fits = is_own_role
         || is_greeting
+        || is_called
+        || is_own_reason(sentence, lead.clone())
+        || is_time(sentence, lead.clone())
         || lead
             .clone()
             .all(|at| is_harmless(sentence.word(at)) || is_any(MARKS, sentence.word(at)));
@@ -162,6 +176,51 @@ fn led(clause: &Clause<'_>) -> Result<(), Reason> {
         Err(Reason::Reported)
     }
 }
+
+/// "Because of my eyesight I need …": a reason of the person's own.
+fn is_own_reason(sentence: &Sentence, lead: Range<usize>) -> bool {
+    ["because of my", "due to my", "given my"]
+        .iter()
+        .any(|reason| sentence.reads(lead.start, reason))
+        && lead.len() <= REASON_WORDS_MAX
+        && !cues::other_person(sentence, lead)
+}
+
+/// "For the past five years I …", "during the week I …": of a time that goes on.
+fn is_time(sentence: &Sentence, lead: Range<usize>) -> bool {
+    let rest = lead.start + 1..lead.end;
+    let all = |words: &[&str]| {
+        rest.clone().all(|at| {
+            let word = sentence.word(at);
+            is_any(words, word) || is_any(MARKS, word) || word.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    };
+    match sentence.word(lead.start) {
+        "for" => {
+            all(LASTING)
+                && rest
+                    .clone()
+                    .any(|at| is_any(&["years", "months", "weeks", "decades"], sentence.word(at)))
+        }
+        "during" | "on" => {
+            !rest.is_empty()
+                && all(&[
+                    "the", "week", "weekdays", "weekends", "day", "school", "year", "mornings", "evenings",
+                ])
+        }
+        _ => false,
+    }
+}
+
+/// How it is said that something lasts.
+const LASTING: &[&str] = &[
+    "the", "past", "last", "over", "about", "almost", "nearly", "many", "several", "few", "a", "two",
+    "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "twenty", "years",
+    "months", "weeks", "decades", "now",
+];
+
+/// The longest such reason, in words.
+const REASON_WORDS_MAX: usize = 7;
 
 /// Where the clause of the person themselves begins: a statement may lean on clauses before it.
 fn own_clauses_end(clause: &Clause<'_>, to: usize) -> usize {

@@ -1,11 +1,12 @@
 //! What a sentence must say for a value to be of a kind: "I read about lawyers" gives nobody a role.
 
 use super::{
-    assertion::{Clause, Subject},
     cues::{is_adverb, is_any},
+    place,
     reason::Reason,
     school,
-    words::{DISLIKES, EASES, LACKS, NEGATIONS, PREPOSITIONS},
+    subject::{Clause, Subject},
+    words::{DISLIKES, EASES, LACKS, NEGATIONS, PREPOSITIONS, PUPILS},
 };
 use crate::kinds::{Kind, ValueType};
 
@@ -26,6 +27,10 @@ pub(super) enum Relation {
     Goal,
     /// Where they are.
     Place,
+    /// Which language they speak or learn.
+    Language,
+    /// What they need in order to take part.
+    Need,
     /// Anything else.
     Other,
 }
@@ -52,6 +57,8 @@ impl Relation {
             (_, "knowledge_gap") => Self::Gap,
             (_, "goal") => Self::Goal,
             (_, "location") => Self::Place,
+            (_, "language") => Self::Language,
+            (_, "access_need") => Self::Need,
             (ValueType::Name | ValueType::Word | ValueType::Text, _) => Self::Other,
         }
     }
@@ -61,7 +68,14 @@ impl Relation {
         match self {
             Self::Gap => Polarity::Lack,
             Self::Liking => Polarity::Liking,
-            Self::Grade | Self::Name | Self::Role | Self::Goal | Self::Place | Self::Other => Polarity::Plain,
+            Self::Grade
+            | Self::Name
+            | Self::Role
+            | Self::Goal
+            | Self::Place
+            | Self::Language
+            | Self::Need
+            | Self::Other => Polarity::Plain,
         }
     }
 
@@ -69,7 +83,14 @@ impl Relation {
     pub(super) fn may_be_wished(self) -> bool {
         match self {
             Self::Goal | Self::Gap => true,
-            Self::Grade | Self::Name | Self::Role | Self::Liking | Self::Place | Self::Other => false,
+            Self::Grade
+            | Self::Name
+            | Self::Role
+            | Self::Liking
+            | Self::Place
+            | Self::Language
+            | Self::Need
+            | Self::Other => false,
         }
     }
 
@@ -77,7 +98,14 @@ impl Relation {
     pub(super) fn is_of_pupils(self) -> bool {
         match self {
             Self::Grade | Self::Other => true,
-            Self::Name | Self::Role | Self::Liking | Self::Gap | Self::Goal | Self::Place => false,
+            Self::Name
+            | Self::Role
+            | Self::Liking
+            | Self::Gap
+            | Self::Goal
+            | Self::Place
+            | Self::Language
+            | Self::Need => false,
         }
     }
 
@@ -87,7 +115,9 @@ impl Relation {
             Self::Grade => school::holds(clause),
             Self::Name => name(clause),
             Self::Role => role(clause),
-            Self::Place => place(clause),
+            Self::Place => place::holds(clause),
+            Self::Language => language(clause),
+            Self::Need => need(clause),
             Self::Liking => !clause.has(clause.at.clone(), DISLIKES) && !is_second_choice(clause),
             Self::Gap => {
                 let is_lack =
@@ -159,7 +189,10 @@ const NAME_WORDS_MAX: usize = 5;
 fn role(clause: &Clause<'_>) -> bool {
     let sentence = clause.sentence;
     let word = |at: usize| sentence.word(at);
-    let between = clause.between();
+    let between = match clause.subject {
+        Subject::I(at) => clause.predicate(at),
+        Subject::My(_) | Subject::Behind(_) | Subject::Object(_) => clause.between(),
+    };
     let is_prepositional = between.clone().any(|at| is_any(PREPOSITIONS, word(at)));
     match clause.subject {
         Subject::I(_) => {
@@ -171,10 +204,17 @@ fn role(clause: &Clause<'_>) -> bool {
                 })
             };
             verb.is_some_and(|verb| match word(verb) {
-                "am" | "bin" => !acts(verb) && !is_prepositional,
-                "work" | "serve" | "working" | "serving" | "arbeite" => {
-                    clause.has(between.clone(), &["as", "als"]) && !is_prepositional
+                "am" | "bin" => {
+                    let is_compared = clause.has(between.clone(), &["as"])
+                        && !clause.has(between.clone(), &["employed as", "working as", "serving as"]);
+                    !acts(verb) && !is_prepositional && !is_compared
                 }
+                // "I work at a clinic as a nurse": what stands behind "as" is told.
+                "work" | "serve" | "volunteer" | "working" | "serving" | "arbeite" => between
+                    .clone()
+                    .rev()
+                    .find(|at| is_any(PREPOSITIONS, word(*at)) || is_any(&["as", "als"], word(*at)))
+                    .is_some_and(|last| is_any(&["as", "als"], word(last))),
                 "have" => clause.has(between.clone(), &["been"]) && !is_prepositional,
                 "run" | "lead" | "head" | "manage" => !is_prepositional,
                 _ => false,
@@ -203,48 +243,69 @@ fn role(clause: &Clause<'_>) -> bool {
     }
 }
 
-fn place(clause: &Clause<'_>) -> bool {
-    let between = clause.between();
-    // A street and its number are an address.
-    if clause.target.clone().any(|at| {
-        clause
-            .sentence
-            .word(at)
-            .starts_with(|letter: char| letter.is_ascii_digit())
-    }) {
-        return false;
-    }
-    let cues = [
-        "live",
-        "living",
-        "based",
-        "located",
-        "work in",
-        "teach in",
-        "from",
-        "moved to",
-        "am in",
-        "home is",
-        "town is",
-        "city is",
-        "wohne",
-        "lebe",
-        "komme",
-        "school is in",
-        "reside",
-        "staying in",
-        "work at",
-        "am at",
-        "hometown",
+/// "I speak …", "my native language is …".
+fn language(clause: &Clause<'_>) -> bool {
+    const SAID: &[&str] = &[
+        "speak",
+        "speaking",
+        "learn",
+        "learning",
+        "study",
+        "studying",
+        "fluent",
+        "proficient",
+        "conversational",
+        "bilingual",
+        "native",
+        "language",
+        "languages",
+        "tongue",
+        "understand",
+        "read",
+        "write",
+        "know",
+        "practise",
+        "practice",
+        "practising",
+        "practicing",
+        "teach",
+        "spreche",
+        "lerne",
+        "muttersprache",
+        "verstehe",
+        "speaker",
     ];
-    match clause.subject {
-        Subject::I(_) | Subject::My(_) => clause.has(between, &cues),
-        Subject::Behind(at) => (at..clause.at.end).any(|at| {
-            is_any(
-                &["live", "home", "hometown", "city", "town", "work"],
-                clause.sentence.word(at),
-            )
-        }),
-        Subject::Object(_) => false,
-    }
+    let sentence = clause.sentence;
+    // "I live with a native speaker" and "I know a native speaker" speak of somebody else.
+    let is_speaker = (clause.target.end..clause.target.end + 2).any(|at| sentence.word(at) == "speaker");
+    let is_own = clause
+        .between()
+        .find(|at| !is_adverb(sentence.word(*at)))
+        .is_some_and(|verb| sentence.word(verb) == "am")
+        && !clause.between().any(|at| is_any(PREPOSITIONS, sentence.word(at)));
+    clause.has(clause.at.clone(), SAID) && (!is_speaker || is_own)
+}
+
+/// "I need …", "I have …", "I am …": of the person, and not of somebody whom they are with.
+fn need(clause: &Clause<'_>) -> bool {
+    let sentence = clause.sentence;
+    let is_whose = |at: usize| super::cues::is_person(sentence, at) || is_any(PUPILS, sentence.word(at));
+    let for_other = clause
+        .tail()
+        .any(|at| is_any(&["for", "with"], sentence.word(at)) && (at + 1..at + 4).any(is_whose));
+    let is_of_other = is_whose(clause.target.end) || for_other;
+    // "I am a teacher of deaf children", "I have questions about dyslexia".
+    let leads_on = |at: usize| {
+        is_any(PREPOSITIONS, sentence.word(at))
+            && !is_any(&["bit", "lot"], sentence.word(at.saturating_sub(1)))
+    };
+    let Subject::I(i) = clause.subject else {
+        return !is_of_other;
+    };
+    let predicate = clause.predicate(i);
+    let verb = predicate.clone().find(|at| !is_adverb(sentence.word(*at)));
+    let is_direct = verb.is_none_or(|verb| {
+        !is_any(&["am", "have"], sentence.word(verb)) || !(verb + 1..predicate.end).any(leads_on)
+    });
+    !is_of_other && is_direct
 }

@@ -14,6 +14,8 @@ pub(crate) struct Token {
     pub(crate) at: Range<usize>,
     /// What it reads.
     pub(crate) word: String,
+    /// Whether a hyphen joins it to the word before it.
+    pub(crate) is_joined: bool,
 }
 
 impl Token {
@@ -66,6 +68,12 @@ impl Sentence {
             .split(' ')
             .enumerate()
             .all(|(index, word)| self.word(at + index) == word)
+    }
+
+    /// Whether the word at a place is a part of a longer one that is written with hyphens.
+    pub(crate) fn is_joined(&self, at: usize) -> bool {
+        let joins = |at: usize| self.tokens.get(at).is_some_and(|token| token.is_joined);
+        joins(at) || joins(at + 1)
     }
 
     /// The first place between two at which one of the phrases begins.
@@ -182,9 +190,18 @@ const BEHIND_ORDINAL: &[&str] = &["kl", "jahrg", "schulj", "stufe", "sem"];
 
 impl Reader<'_> {
     fn push(&mut self, at: Range<usize>, word: &str) {
+        let hyphen = at
+            .start
+            .checked_sub(1)
+            .filter(|hyphen| self.text.as_bytes().get(*hyphen) == Some(&b'-'));
+        let is_joined = hyphen.is_some_and(|hyphen| {
+            let last = self.open.tokens.last();
+            last.is_some_and(|last| last.is_word() && last.at.end == hyphen)
+        });
         self.open.tokens.push(Token {
             at,
             word: word.to_owned(),
+            is_joined,
         });
     }
 

@@ -26,12 +26,13 @@ pub(super) const PLAYS: &[&str] = &[
     "playing the role", "play a", "play the part", "in the story", "in my story", "in this story",
     "in the game", "in this game", "in my game", "in the play", "in the movie", "in the book",
     "in the novel", "in my novel", "in my dream", "in my dreams", "in the dream", "in this scenario",
-    "in the scenario", "in a scenario", "make believe", "i dreamed", "i dreamt", "in the show",
+    "in the scenario", "in a scenario", "make believe", "i dreamed", "i dreamt", "in the show", "school play",
+    "class play", "in the musical", "in a play", "in our play",
 ];
 
 /// Who says it, when it is not the person.
 pub(super) const REPORTS: &[&str] = &[
-    "said", "says", "say", "saying", "told", "tells", "tell", "telling", "claims", "claimed", "claim",
+    "said", "says", "say", "saying", "reads i", "reads my", "told", "tells", "tell", "telling", "claims", "claimed", "claim",
     "wrote", "writes", "write", "asked", "asks", "thinks", "thought", "think that", "believes", "assumes",
     "assumed", "insists", "insisted", "according to", "heard", "answer", "reply", "repeat", "respond",
     "print", "output", "the sentence", "the phrase", "the words", "the text", "the document", "the page",
@@ -171,6 +172,12 @@ pub(super) const COMING_TIMES: &[&str] = &[
     "some day", "one day", "in the future", "nächstes jahr", "bald", "morgen",
 ];
 
+/// Roles that are over.
+pub(super) const FORMER: &[&str] = &["former", "ex", "formerly"];
+
+/// Roles that are to come.
+pub(super) const TO_COME: &[&str] = &["aspiring", "future", "wannabe", "prospective"];
+
 /// What is wished, planned or only possible.
 pub(super) const UNREAL: &[&str] = &[
     "will", "shall", "would", "could", "might", "may", "should", "must", "going to", "about to", "wish",
@@ -202,7 +209,7 @@ pub(super) const HARMLESS: &[&str] = &[
     "merk", "dir", "vergiss", "nicht", "dass", "my", "our", "where", "which", "work", "home", "practice",
     "fact", "truth", "told", "while", "like", "either", "first", "off", "all", "every", "on", "both",
     "other", "words", "short", "summary", "side", "hand", "personally", "speaking", "each", "between",
-    "us", "another", "still", "wie", "gesagt", "du", "weißt", "already", "call", "nenn",
+    "us", "another", "still", "friendly", "gentle", "wie", "gesagt", "du", "weißt", "already", "call", "nenn",
 ];
 
 /// Roles in which people speak as themselves: "as a teacher, I …".
@@ -222,7 +229,12 @@ pub(super) const FRAMING: &[&str] = &[
 pub(super) const INTRODUCTIONS: &[&str] = &[
     "remember", "mind", "forget", "note", "know", "mention", "add", "say", "mentioned", "said", "told",
     "tell", "is", "so", "aware", "clear", "see", "guess", "explain", "dir", "nicht", "admit", "confess",
-    "share",
+    "share", "reminder",
+];
+
+/// Who may call the person by their name, and how that is said.
+pub(super) const CALLERS: &[&str] = &[
+    "everyone", "everybody", "people", "friends", "students", "colleagues", "folks", "they", "most", "calls", "call", "may",
 ];
 
 /// Verbs of speaking, behind what is spoken.
@@ -248,7 +260,7 @@ pub(super) const DISLIKES: &[&str] = &[
 /// What is easy or liked.
 pub(super) const EASES: &[&str] = &[
     "love", "like", "enjoy", "prefer", "easy", "good at", "great at", "understand", "comfortable",
-    "confident", "know", "master", "excellent", "favourite", "favorite",
+    "confident", "know", "master", "excellent", "favourite", "favorite", "sense",
 ];
 
 /// How something hard is spoken of.
@@ -388,11 +400,26 @@ pub(super) const DOMAINS: &[&str] = &[
 
 /// Roles that are nothing but power over a server.
 pub(super) const BARE_POWERS: &[&str] = &[
-    "admin", "administrator", "root", "superuser", "operator", "root user", "superadmin",
+    "admin", "administrator", "root", "superuser", "operator", "root user", "superadmin", "system",
+];
+
+/// What people say of themselves, one behind the other: "I live in Ohio and teach 4th grade".
+pub(super) const OWN_VERBS: &[&str] = &[
+    "am", "live", "work", "teach", "tutor", "coach", "study", "attend", "go", "have", "speak", "need", "use", "volunteer", "heiße", "heisse",
+    "bin", "wohne", "lebe", "komme", "arbeite", "unterrichte", "studiere", "gehe", "spreche",
 ];
 
 /// What people do who teach or attend.
 pub(super) const OWN_ACTS: &[&str] = &["teaching", "tutoring", "attending", "studying", "being", "coaching"];
+
+/// What people are doing who do something for their pupils.
+pub(super) const OWN_WORK: &[&str] = &[
+    "planning", "preparing", "making", "looking", "creating", "writing", "working", "designing", "putting", "building", "setting",
+    "searching", "reading", "doing", "trying",
+];
+
+/// Whom or what people run who teach a school year.
+pub(super) const ROOMS: &[&str] = &["class", "classes", "classroom", "room", "homeroom", "group", "section", "sections"];
 
 /// Words between "I work" and a school year that make it something else.
 pub(super) const OTHER_WORK: &[&str] = &[

@@ -3,20 +3,63 @@
 //! It proposes freely and leaves judging to the boundary: a rule that fires on "my friend struggles with commas" costs
 //! nothing, since the boundary refuses what is said of a friend.
 
+mod classes;
+mod cue;
 #[rustfmt::skip]
 mod cues;
 mod patterns;
+mod people;
 mod phrase;
+mod places;
 mod shipped;
 #[rustfmt::skip]
 mod words;
 
 use std::ops::Range;
 
+use self::cue::Plain;
 use crate::boundary::{CANDIDATES_MAX, Candidate, QUOTE_CHARS_MAX, Reading, Sentence, clauses};
 
 /// What these rules are called in an observation.
 pub const NAME: &str = "rules";
+
+/// A sentence as it was spelled.
+#[derive(Clone, Copy)]
+struct Spelling<'s> {
+    reading: &'s Reading<'s>,
+    sentence: &'s Sentence,
+}
+
+impl<'s> Spelling<'s> {
+    fn of(self, at: usize) -> &'s str {
+        self.reading.slice(self.sentence.span_of(at..at + 1))
+    }
+
+    /// Whether a word begins with a capital letter.
+    fn is_capital(self, at: usize) -> bool {
+        self.of(at).starts_with(char::is_uppercase)
+    }
+
+    /// Whether a word is written in nothing but capital letters.
+    fn is_shouted(self, at: usize) -> bool {
+        let word = self.of(at);
+        word.chars().nth(1).is_some() && !word.chars().any(char::is_lowercase)
+    }
+
+    /// The words from a place on that begin with capital letters.
+    fn capitals(self, start: usize, length_max: usize) -> Range<usize> {
+        let is_name = |at: usize| {
+            self.is_capital(at)
+                && self
+                    .sentence
+                    .tokens
+                    .get(at)
+                    .is_some_and(crate::boundary::Token::is_word)
+        };
+        let end = (start..start + length_max).find(|at| !is_name(*at));
+        start..end.unwrap_or(start + length_max)
+    }
+}
 
 /// Something found in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +70,19 @@ struct Find {
     value: Range<usize>,
     /// Where the words stand that say so.
     quote: Range<usize>,
+    /// The value, where the words say more than one: "4th and 5th grade".
+    read: Option<String>,
+}
+
+impl Find {
+    fn new(kind: &'static str, value: Range<usize>, quote: Range<usize>) -> Self {
+        Self {
+            kind,
+            value,
+            quote,
+            read: None,
+        }
+    }
 }
 
 /// What might be facts about the person in what remains of a turn. At most [`CANDIDATES_MAX`].
@@ -35,20 +91,25 @@ pub fn extract(reading: &Reading<'_>) -> Vec<Candidate> {
         .sentences()
         .iter()
         .flat_map(|sentence| {
-            let is_capital = |at: usize| {
-                reading
-                    .slice(sentence.span_of(at..at + 1))
-                    .starts_with(char::is_uppercase)
-            };
-            let mut finds = patterns::find(sentence);
-            shipped::find(sentence, &is_capital, &mut finds);
-            finds
+            find(Spelling { reading, sentence })
                 .into_iter()
                 .filter_map(|find| candidate(reading, sentence, &find))
                 .collect::<Vec<_>>()
         })
         .take(CANDIDATES_MAX)
         .collect()
+}
+
+/// Everything that is found in a sentence.
+fn find(spelling: Spelling<'_>) -> Vec<Find> {
+    let plain = Plain::of(spelling.sentence);
+    let mut finds = Vec::new();
+    patterns::find(spelling, &plain, &mut finds);
+    classes::find(spelling, &plain, &mut finds);
+    shipped::find(spelling.sentence, &mut finds);
+    people::find(spelling, &plain, &mut finds);
+    places::find(spelling, &plain, &mut finds);
+    finds
 }
 
 /// The find in words: the quote is the clauses that it stands in.
@@ -68,7 +129,7 @@ fn candidate(reading: &Reading<'_>, sentence: &Sentence, find: &Find) -> Option<
     };
     (!value.is_empty()).then(|| Candidate {
         kind: find.kind.to_owned(),
-        value: value.to_owned(),
+        value: find.read.clone().unwrap_or_else(|| value.to_owned()),
         quote: quote.to_owned(),
         is_explicit: true,
         is_first_person: true,

@@ -5,10 +5,11 @@ use tidegate_core::{
     approval::{Answer, Approval, ApprovalBinding, ApprovalQuery, ApprovalState, Decided},
     caller::Mode,
     id::{ApprovalId, KeyId, RunId},
-    port::ApprovalStore,
+    port::{ApprovalStore, RunStore},
+    run::Stage,
 };
 
-use super::{at, user};
+use super::{at, line, run, user};
 
 fn binding(key: &str, fingerprint: &str) -> ApprovalBinding {
     ApprovalBinding {
@@ -25,7 +26,7 @@ fn binding(key: &str, fingerprint: &str) -> ApprovalBinding {
 fn question(id: &str, key: &str, fingerprint: &str, second: i64) -> Approval {
     Approval {
         id: ApprovalId::new(id),
-        run_id: RunId::new("r1"),
+        run_id: RunId::new(format!("r_{key}")),
         binding: binding(key, fingerprint),
         summary: "writes a file".to_owned(),
         arguments: "{}".to_owned(),
@@ -38,6 +39,18 @@ fn question(id: &str, key: &str, fingerprint: &str, second: i64) -> Approval {
     }
 }
 
+/// The store with the runs that ask.
+async fn opened(store: &(impl ApprovalStore + RunStore)) -> &dyn ApprovalStore {
+    for key in ["k1", "k2"] {
+        let first = line(0, Stage::BeforeModel { round: 1 }, None);
+        store
+            .open(&run(&format!("r_{key}"), key, "ann"), &first)
+            .await
+            .unwrap();
+    }
+    store
+}
+
 async fn decide(store: &dyn ApprovalStore, id: &str, answer: Answer, second: i64) -> Decided {
     let by = KeyId::new("boss");
     store
@@ -47,7 +60,17 @@ async fn decide(store: &dyn ApprovalStore, id: &str, answer: Answer, second: i64
 }
 
 /// One question is one row, an answer counts once, and of many who claim one gets it.
-pub(crate) async fn approvals_are_spent_once(store: &dyn ApprovalStore) {
+pub(crate) async fn approvals_are_spent_once(store: &(impl ApprovalStore + RunStore)) {
+    let store = opened(store).await;
+    let mut stray = question("a0", "k1", "f1", 0);
+    for unknown in ["r_none", "r_k2"] {
+        stray.run_id = RunId::new(unknown);
+        assert!(
+            store.ask(&stray).await.is_err(),
+            "an unknown run, or another person's, asks nothing"
+        );
+    }
+    assert_eq!(store.find(&stray.id, at(0)).await.unwrap(), None);
     let asked = store.ask(&question("a1", "k1", "f1", 0)).await.unwrap();
     assert_eq!(asked, question("a1", "k1", "f1", 0));
     let again = store.ask(&question("a2", "k1", "f1", 5)).await.unwrap();
@@ -119,7 +142,8 @@ pub(crate) async fn approvals_are_spent_once(store: &dyn ApprovalStore) {
 }
 
 /// Time ends questions and answers, a restart ends answers and keeps questions.
-pub(crate) async fn approvals_end(store: &dyn ApprovalStore) {
+pub(crate) async fn approvals_end(store: &(impl ApprovalStore + RunStore)) {
+    let store = opened(store).await;
     for (id, fingerprint) in [("b1", "f1"), ("b2", "f2"), ("b3", "f3"), ("b4", "f4")] {
         store.ask(&question(id, "k1", fingerprint, 0)).await.unwrap();
     }

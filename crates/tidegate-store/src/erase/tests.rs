@@ -230,7 +230,7 @@ fn vector_of(text: &str) -> Vec<f32> {
 
 /// Puts a text of a person into every table that has a rule.
 async fn fill(store: &Store, name: &str, text: &str) {
-    let (key_id, person) = (KeyId::new("k1"), user("k1", name));
+    let person = user("k1", name);
     let state = |text: &str| Some(json!({ "text": text }));
     for (id, closed) in [("a", false), ("b", true)] {
         let record = run(&format!("run_{name}_{id}"), "k1", name);
@@ -246,15 +246,8 @@ async fn fill(store: &Store, name: &str, text: &str) {
         }
     }
     store.record(cost("k1", name, 1, 1));
-    let turn = HeldTurn {
-        key_id: key_id.clone(),
-        user: person.clone(),
-        client_call_ids: vec![CallId::new("c")],
-        messages: vec![Message::human(text)],
-        citations: Vec::new(),
-        expires_at: at(9_999),
-    };
-    store.hold(&turn, at(0)).await.unwrap();
+    let under_way = RunId::new(format!("run_{name}_a"));
+    store.hold(&under_way, &held(name, text), at(0)).await.unwrap();
     store.ask(&approval(name, text)).await.unwrap();
     let capture = Capture {
         run: RunId::new(format!("run_{name}_a")),
@@ -285,10 +278,21 @@ async fn fill(store: &Store, name: &str, text: &str) {
         .unwrap();
 }
 
+fn held(name: &str, text: &str) -> HeldTurn {
+    HeldTurn {
+        key_id: KeyId::new("k1"),
+        user: user("k1", name),
+        client_call_ids: vec![CallId::new("c")],
+        messages: vec![Message::human(text)],
+        citations: Vec::new(),
+        expires_at: at(9_999),
+    }
+}
+
 fn approval(name: &str, text: &str) -> Approval {
     Approval {
         id: ApprovalId::new(format!("appr_{name}")),
-        run_id: RunId::new("r"),
+        run_id: RunId::new(format!("run_{name}_a")),
         binding: ApprovalBinding {
             key_id: KeyId::new("k1"),
             user: user("k1", name),
@@ -401,6 +405,34 @@ async fn erased_text_is_in_no_table_and_no_file() {
     );
     opened.close().await;
     assert_eq!(files_with(&path, ANN), [""; 0]);
+}
+
+/// A turn that is under way when its person is erased cannot put their words back.
+#[tokio::test]
+async fn a_turn_under_way_brings_nothing_back() {
+    let (_folder, path) = folder();
+    let opened = filled(&path, 5_000).await;
+    let store = &opened.store;
+    store.erase(&user("k1", "ann")).await.unwrap();
+    // What the turn still does: it asks a person, and it ends with calls for the client.
+    assert!(store.ask(&approval("ann", ANN)).await.is_err());
+    let under_way = RunId::new("run_ann_a");
+    store.hold(&under_way, &held("ann", ANN), at(0)).await.unwrap();
+    for text in [ANN, "k1:ann"] {
+        assert_eq!(tables_with(&path, text), BTreeSet::new(), "{text}");
+        assert_eq!(files_with(&path, text), [""; 0], "{text}");
+    }
+    // Whoever comes back later is a person like any other.
+    let first = line(9, Stage::BeforeModel { round: 1 }, None);
+    store.open(&run("run_ann_a", "k1", "ann"), &first).await.unwrap();
+    store.hold(&under_way, &held("ann", ANN), at(0)).await.unwrap();
+    store.ask(&approval("ann", ANN)).await.unwrap();
+    let back = tables_with(&path, ANN);
+    assert!(
+        back.contains("held_turns") && back.contains("approvals"),
+        "{back:?}"
+    );
+    opened.close().await;
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ fn parameter(name: &str, kind: ParameterType) -> Parameter {
         min: None,
         max: None,
         chars_max: None,
+        free_text: false,
     }
 }
 

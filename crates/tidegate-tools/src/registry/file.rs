@@ -34,7 +34,7 @@ const TOOL_KEYS: [&str; 15] = [
     "refuse",
 ];
 /// The keys of a `[[tool.parameters]]`.
-const PARAMETER_KEYS: [&str; 8] = [
+const PARAMETER_KEYS: [&str; 9] = [
     "name",
     "type",
     "description",
@@ -43,6 +43,7 @@ const PARAMETER_KEYS: [&str; 8] = [
     "min",
     "max",
     "chars_max",
+    "free_text",
 ];
 
 /// A tools file as it is written.
@@ -107,6 +108,7 @@ pub(super) struct RawParameter {
     pub(super) min: Option<i64>,
     pub(super) max: Option<i64>,
     pub(super) chars_max: Option<usize>,
+    pub(super) free_text: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]

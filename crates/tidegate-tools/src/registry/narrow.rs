@@ -116,6 +116,11 @@ fn narrow_parameter(parameter: &mut Parameter, narrow: RawParameter) -> Result<(
         }
         parameter.chars_max = Some(chars_max);
     }
+    match narrow.free_text {
+        Some(true) => parameter.free_text = true,
+        Some(false) if parameter.free_text => return Err(in_parameter("`free_text` may only become true")),
+        Some(false) | None => {}
+    }
     row::check_bounds(parameter)
 }
 

@@ -216,18 +216,35 @@ fn parameter(raw: RawParameter) -> Result<Parameter, String> {
     })?;
     let description = described(raw.description.as_deref(), "argument")
         .map_err(|problem| format!("parameter `{name}`: {problem}"))?;
+    let one_of = raw.one_of.unwrap_or_default();
+    // Unless a row says that a text is a name, an address or a command, it may be anything.
+    let is_open = holds_texts(kind) && one_of.is_empty();
+    if raw.free_text == Some(true) && !is_open {
+        return Err(format!(
+            "parameter `{name}`: `free_text` is for texts without `one_of`; leave it out"
+        ));
+    }
     let parameter = Parameter {
         name,
         kind,
         description,
         required: raw.required.unwrap_or(false),
-        one_of: raw.one_of.unwrap_or_default(),
+        one_of,
         min: raw.min,
         max: raw.max,
         chars_max: raw.chars_max,
+        free_text: raw.free_text.unwrap_or(is_open),
     };
     check_bounds(&parameter)?;
     Ok(parameter)
+}
+
+/// Whether a parameter of this type takes texts.
+fn holds_texts(kind: ParameterType) -> bool {
+    match kind {
+        ParameterType::String | ParameterType::StringList => true,
+        ParameterType::Integer | ParameterType::Number | ParameterType::Boolean => false,
+    }
 }
 
 /// Whether the bounds of a parameter are ones that its type has.

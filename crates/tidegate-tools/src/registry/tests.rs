@@ -245,3 +245,45 @@ fn mistakes_name_line_and_fix() {
         assert!(problem.starts_with(&format!("line {line}: ")), "{problem}\n{text}");
     }
 }
+
+/// Of a text that may be anything, logs keep a hash: what stays must be said, and nobody takes that back.
+#[test]
+fn a_text_is_free_unless_its_row_says_what_it_is() {
+    let registry = Registry::built_in().unwrap();
+    let free: Vec<String> = registry
+        .rows()
+        .iter()
+        .flat_map(|row| {
+            let free = row.spec.parameters.iter().filter(|parameter| parameter.free_text);
+            free.map(|parameter| format!("{}.{}", row.spec.name, parameter.name))
+        })
+        .collect();
+    assert_eq!(
+        free,
+        [
+            "write_file.content",
+            "search_knowledge_base.query",
+            "get_study_plan.subject",
+            "get_study_plan.level",
+            "get_study_plan.knowledge_gaps",
+            "run_sandboxed.code",
+            "git_commit.message",
+        ]
+    );
+    let who = |rest: &str| -> Result<bool, String> {
+        let registry = applied(&format!("{GREET}{rest}"))?;
+        let row = registry.rows().iter().find(|row| row.spec.name == "greet");
+        Ok(row.unwrap().spec.parameters[0].free_text)
+    };
+    assert_eq!(who(""), Ok(true));
+    assert_eq!(who("free_text = false\n"), Ok(false));
+    assert_eq!(who("one_of = [\"Ann\", \"x\"]\n"), Ok(false));
+    assert!(who("one_of = [\"Ann\", \"x\"]\nfree_text = true\n").is_err());
+    let narrowed = |name: &str, parameter: &str, free_text: bool| {
+        applied(&format!(
+            "[[tool]]\nname = \"{name}\"\nextends = true\n[[tool.parameters]]\nname = \"{parameter}\"\nfree_text = {free_text}\n"
+        ))
+    };
+    assert!(narrowed("read_text", "path", true).is_ok());
+    assert!(narrowed("write_file", "content", false).is_err());
+}

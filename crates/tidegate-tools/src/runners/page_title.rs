@@ -164,6 +164,7 @@ mod tests {
                 min: None,
                 max: None,
                 chars_max: None,
+                free_text: false,
             }],
             timeout_ms: 5_000,
             output_bytes_max: 1_000,

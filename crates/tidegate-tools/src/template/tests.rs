@@ -18,6 +18,7 @@ fn spec() -> ToolSpec {
         min: None,
         max: None,
         chars_max: None,
+        free_text: false,
     };
     ToolSpec {
         name: "example".to_owned(),

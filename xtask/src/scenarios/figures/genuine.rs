@@ -14,7 +14,7 @@ use crate::scenarios::policy;
 use crate::scenarios::stage::{House, Plan};
 use crate::suites::Count;
 
-/// The share that must be kept, in percent, by an extractor that finds it.
+/// The share that must be kept, in percent.
 const KEPT_MIN: usize = 95;
 
 #[derive(Debug, Deserialize)]
@@ -47,46 +47,89 @@ pub(super) fn measure(house: &House) -> Result<Count> {
                 ..Chat::default()
             })?;
             let memory = api::memory(stage.daemon()?, Who(Some(&user)))?;
-            Ok(memory.facts.iter().any(|fact| is_said(&table, fact, statement)))
+            let facts = memory.facts.iter();
+            Ok(facts
+                .map(|fact| said(&table, fact, statement))
+                .max()
+                .unwrap_or(Said::Not))
         })?;
         let who = if by_rules {
             "by the rules alone"
         } else {
             "by an extractor that finds them"
         };
-        for half in ["before", "after"] {
-            let of_half: Vec<bool> = statements
+        let said = kept;
+        let share = |of: &dyn Fn(&Statement) -> bool, least: Said| {
+            let counted = statements
                 .iter()
-                .zip(&kept)
-                .filter(|(statement, _)| (statement.half == "before") == (half == "before"))
-                .map(|(_, kept)| *kept)
-                .collect();
-            let kept = of_half.iter().filter(|kept| **kept).count();
+                .zip(&said)
+                .filter(|(statement, _)| of(statement));
+            let kept = counted.clone().filter(|(_, said)| **said >= least).count();
+            (kept, counted.count())
+        };
+        for half in ["before", "after"] {
+            let (kept, all) = share(
+                &|statement| (statement.half == "before") == (half == "before"),
+                Said::More,
+            );
             println!(
-                "  kept {who}, written {half} the extractor: {kept} of {}, {}",
-                of_half.len(),
-                percent(kept, of_half.len())
+                "  kept {who}, written {half} the extractor: {kept} of {all}, {}",
+                percent(kept, all)
             );
         }
-        let all = kept.iter().filter(|kept| **kept).count();
-        if !by_rules {
-            count.add(all * 100 >= statements.len() * KEPT_MIN);
-            for (statement, _) in statements.iter().zip(&kept).filter(|(_, kept)| !**kept) {
-                println!(
-                    "    not kept: {} ({}={})",
-                    statement.text, statement.kind, statement.value
-                );
-            }
+        let (kept, all) = share(&|_| true, Said::More);
+        let (exactly, _) = share(&|_| true, Said::Exactly);
+        println!(
+            "  kept {who}: {kept} of {all}, {}; {exactly} of them in the very words of the file, {}",
+            percent(kept, all),
+            percent(exactly, all)
+        );
+        count.add(kept * 100 >= all * KEPT_MIN);
+        for (statement, _) in statements
+            .iter()
+            .zip(&said)
+            .filter(|(_, said)| **said == Said::Not)
+        {
+            println!(
+                "    not kept: {} ({}={})",
+                statement.text, statement.kind, statement.value
+            );
         }
     }
     Ok(count)
 }
 
-fn is_said(table: &Kinds, fact: &Value, statement: &Statement) -> bool {
+/// How a fact says what a statement says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Said {
+    Not,
+    /// With more words: "humor in explanations" for "humor", "teach on mondays" for "monday".
+    More,
+    Exactly,
+}
+
+fn said(table: &Kinds, fact: &Value, statement: &Statement) -> Said {
     let value = table
         .get(&statement.kind)
         .and_then(|kind| tidegate_memory::kinds::normalise(kind, &statement.value).ok());
-    value.is_some_and(|value| is_fact(fact, &statement.kind, &value))
+    let Some(value) = value else { return Said::Not };
+    if is_fact(fact, &statement.kind, &value) {
+        return Said::Exactly;
+    }
+    let words = |text: &str| -> Vec<String> {
+        let words = text.to_lowercase();
+        let words = words
+            .split_whitespace()
+            .map(|word| word.trim_end_matches('s').to_owned());
+        words.filter(|word| word != "the" && word != "a").collect()
+    };
+    let (kept, asked) = (words(fact["value"].as_str().unwrap_or_default()), words(&value));
+    let holds = !asked.is_empty() && kept.windows(asked.len()).any(|part| part == asked);
+    if fact["kind"] == statement.kind.as_str() && holds {
+        Said::More
+    } else {
+        Said::Not
+    }
 }
 
 /// A good extractor quotes the sentence: each is tried.

@@ -100,50 +100,76 @@ const SPEAKERS: &[&str] = &[
 
 /// What may stand before a colon at the beginning of a line that is still the person's own.
 const OWN_LABELS: &[&str] = &[
-    "note",
-    "context",
-    "background",
     "about me",
-    "fyi",
-    "ps",
-    "p.s",
-    "info",
     "hi",
     "hello",
     "hey",
     "btw",
     "also",
-    "reminder",
     "remember",
-    "question",
-    "update",
-    "quick note",
-    "a note",
-    "small update",
+    "remember this",
+    "please remember this",
+    "keep in mind",
+    "keep this in mind",
     "don't forget",
-    "situation",
     "my situation",
-    "goal",
     "by the way",
     "just so you know",
     "for context",
+    "for reference",
+    "for the record",
     "please remember",
     "please note",
-    "one thing",
-    "one more thing",
-    "quick question",
     "one thing to know",
-    "some context",
-    "some background",
-    "a bit of context",
-    "important",
-    "extra info",
-    "heads up",
-    "quick update",
-    "quick reminder",
-    "quick info",
-    "a question",
+    "ps",
+    "p.s",
 ];
+
+/// The same in parts: "quick note", "a bit of context", "one more thing".
+const LABEL_LEADS: &[&str] = &[
+    "a",
+    "an",
+    "one",
+    "some",
+    "quick",
+    "small",
+    "little",
+    "short",
+    "more",
+    "bit",
+    "of",
+    "extra",
+    "just",
+    "important",
+];
+const LABEL_NOUNS: &[&str] = &[
+    "note",
+    "context",
+    "background",
+    "info",
+    "fyi",
+    "reminder",
+    "question",
+    "update",
+    "situation",
+    "goal",
+    "important",
+    "fact",
+    "disclaimer",
+];
+
+/// Whether a label before a colon says nothing but that something about the person follows.
+fn is_own_label(label: &str) -> bool {
+    let mut words: Vec<&str> = label.split_whitespace().collect();
+    let noun = words.pop().unwrap_or_default();
+    // "One:" and "up:" alone are the first of several.
+    let is_noun =
+        LABEL_NOUNS.contains(&noun) || (!words.is_empty() && matches!(noun, "one" | "thing" | "up"));
+    let leads = words
+        .iter()
+        .all(|word| LABEL_LEADS.contains(word) || (*word == "heads" && label.ends_with("up")));
+    OWN_LABELS.contains(&label) || (is_noun && leads)
+}
 
 /// How a letter begins to somebody who is not us.
 const SALUTATIONS: &[&str] = &[
@@ -176,12 +202,18 @@ pub(super) fn cut(text: &str, cuts: &mut Cuts) {
         is_quoted: false,
         was_blank: true,
         is_first: true,
-        own_labels: OWN_LABELS,
+        labels: Labels::Few,
         block: 0..0,
         in_block: 0,
     };
-    let is_form = text.lines().filter(|line| is_labelled(line.trim(), &[])).count() > 1;
-    lines.own_labels = if is_form { &[] } else { OWN_LABELS };
+    let is_form = text
+        .lines()
+        .filter(|line| is_labelled(line.trim(), Labels::Form))
+        .count()
+        > 1;
+    if is_form {
+        lines.labels = Labels::Form;
+    }
     let mut start = 0;
     for line in text.split_inclusive('\n') {
         let end = start + line.len();
@@ -195,6 +227,15 @@ pub(super) fn cut(text: &str, cuts: &mut Cuts) {
     letter(text, lines.cuts);
 }
 
+/// What the labels before colons tell in a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Labels {
+    /// At most one line has one, and it may be the person's own: "quick note".
+    Few,
+    /// Several lines have them: each of them is a field.
+    Form,
+}
+
 struct Lines<'c> {
     cuts: &'c mut Cuts,
     /// Why everything from here on is cut.
@@ -204,8 +245,8 @@ struct Lines<'c> {
     was_blank: bool,
     /// Whether no line has been read yet.
     is_first: bool,
-    /// Labels that change nothing. In a form there are none.
-    own_labels: &'static [&'static str],
+    /// What labels tell.
+    labels: Labels,
     /// The lines without a gap that are read.
     block: std::ops::Range<usize>,
     in_block: usize,
@@ -242,7 +283,7 @@ impl Lines<'_> {
             Some(Cut::Code)
         } else if is_data(plain) {
             Some(Cut::Markup)
-        } else if is_labelled(plain, self.own_labels) {
+        } else if is_labelled(plain, self.labels) {
             Some(Cut::Transcript)
         } else {
             None
@@ -333,7 +374,7 @@ fn is_data(plain: &str) -> bool {
 }
 
 /// Whether a line begins with somebody's name, or a header's or a field's.
-fn is_labelled(plain: &str, own: &[&str]) -> bool {
+fn is_labelled(plain: &str, labels: Labels) -> bool {
     let plain = without_time(plain.trim_start_matches(['-', '*', '•', '[', '(', ' ']));
     let Some((label, rest)) = plain.split_once([':', '：']) else {
         return false;
@@ -351,7 +392,10 @@ fn is_labelled(plain: &str, own: &[&str]) -> bool {
             .chars()
             .all(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '.' | '-' | '_' | '\'' | '/'));
     let is_time = label.chars().all(|letter| letter.is_ascii_digit());
-    is_text && is_label && !is_time && (HEADERS.contains(&label) || !own.contains(&label))
+    is_text
+        && is_label
+        && !is_time
+        && (labels == Labels::Form || HEADERS.contains(&label) || !is_own_label(label))
 }
 
 /// The longest name of a speaker, in words.

@@ -137,6 +137,12 @@ const POINTERS: &[&str] = &[
     "folgendes",
 ];
 
+/// Times that "this" and "these" stand before.
+const TIMES: &[&str] = &[
+    "year", "term", "semester", "quarter", "month", "week", "weekend", "spring", "summer", "fall", "autumn",
+    "winter", "season", "days",
+];
+
 /// Who speaks in what follows.
 const SAYS: &[&str] = &[
     "says", "said", "wrote", "writes", "write", "reads", "goes", "states", "claims", "example", "answer",
@@ -238,8 +244,12 @@ fn hands_over(sentence: &Sentence) -> Option<usize> {
 fn points(sentence: &Sentence) -> Option<bool> {
     let words: Vec<&str> = sentence.tokens.iter().map(|token| token.word.as_str()).collect();
     let is_strong = |word: &&str| TEXT_VERBS.contains(word);
+    // "This year" points at nothing that stands here.
+    let is_time = |at: usize| {
+        words.get(at + 1).is_some_and(|next| TIMES.contains(next)) && words.get(at + 2) != Some(&"'s")
+    };
     for (at, word) in words.iter().enumerate() {
-        if !POINTERS.contains(word) {
+        if !POINTERS.contains(word) || is_time(at) {
             continue;
         }
         let behind = words.get(at + 1..).unwrap_or_default();
@@ -289,7 +299,9 @@ fn points(sentence: &Sentence) -> Option<bool> {
                 "situation" | "context" | "background" | "problem" | "question" | "deal" | "info"
             ))
         && sentence.word(2) != "the";
-    let is_handed = has(HANDED) && has(&["this", "these", "below", "following"]);
+    let is_handed = has(HANDED)
+        && (0..words.len())
+            .any(|at| matches!(sentence.word(at), "this" | "these" | "below" | "following") && !is_time(at));
     if is_here || is_handed {
         return Some(false);
     }

@@ -1,298 +1,215 @@
 //! Kinds that are told by a cue and a phrase beside it.
 
-use super::cues::{ACCESS, AFTER, After, CONFUSES, HARD_FOR, NO_VALUES, SUITS};
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
 
-use super::{Find, phrase};
-use crate::boundary::{Sentence, clauses, is_adverb, is_any};
+use super::{
+    Find, Spelling,
+    cue::{Cued, Cues, Plain},
+    cues::{AFTER, BEFORE, FOUND_HARD, Form, GOT_WRONG, NO_VALUES, Way},
+    phrase,
+    words::{LANGUAGES, MOMENTARY, NOT_TAUGHT, PERSONS},
+};
+use crate::boundary::{Sentence, clauses, grades, is_adverb, is_any};
+
+static CUES_BEFORE_VALUES: LazyLock<Cues<&'static Way>> = LazyLock::new(|| {
+    Cues::read(
+        AFTER
+            .iter()
+            .flat_map(|way| way.cues.iter().map(move |cue| (*cue, way))),
+    )
+});
+
+static CUES_BEHIND_VALUES: LazyLock<Cues<&'static str>> = LazyLock::new(|| {
+    Cues::read(
+        BEFORE
+            .iter()
+            .flat_map(|(kind, cues)| cues.iter().map(move |cue| (*cue, *kind))),
+    )
+});
 
 /// What is found by cues.
-pub(super) fn find(sentence: &Sentence) -> Vec<Find> {
-    let mut finds = Vec::new();
-    // Words that change nothing may stand in the middle of a cue.
-    let plain: Vec<usize> = (0..sentence.tokens.len())
-        .filter(|at| !is_adverb(sentence.word(*at)) || is_cue_word(sentence.word(*at)))
-        .collect();
-    for pattern in &AFTER {
-        for start in 0..plain.len() {
-            let Some(length) = longest(sentence, &plain, start, pattern.cues) else {
-                continue;
-            };
-            let Some(from) = plain.get(start).copied() else {
-                continue;
-            };
-            let Some(behind) = plain.get(start + length - 1).map(|last| last + 1) else {
-                continue;
-            };
-            after(sentence, pattern, from, behind, &mut finds);
+pub(super) fn find(spelling: Spelling<'_>, plain: &Plain<'_>, finds: &mut Vec<Find>) {
+    let sentence = spelling.sentence;
+    let mut cued = CUES_BEFORE_VALUES.find(plain);
+    // Of cues of one kind that begin at one place the longest is meant.
+    cued.sort_by_key(|cued| (cued.from, cued.tells.kind, std::cmp::Reverse(cued.behind)));
+    cued.dedup_by_key(|cued| (cued.from, cued.tells.kind, cued.tells.form));
+    for cued in cued {
+        after(spelling, &cued, finds);
+    }
+    let clauses = clauses(sentence);
+    for cued in CUES_BEHIND_VALUES.find(plain) {
+        let clause = clauses.iter().find(|clause| clause.contains(&cued.from));
+        let Some(clause) = clause else { continue };
+        if let Some(value) = phrase::before(sentence, clause.start, cued.from)
+            && !is_any(PERSONS, sentence.word(value.start))
+        {
+            let kind = cued.tells;
+            finds.push(Find::new(kind, value, clause.start..cued.behind.max(clause.end)));
         }
     }
-    before(sentence, &mut finds);
-    finds
+    for clause in clauses {
+        own_weakness(sentence, &clause, finds);
+        between(sentence, &clause, finds);
+    }
 }
 
-/// Adverbs that are parts of cues.
-fn is_cue_word(word: &str) -> bool {
-    matches!(word, "do" | "always" | "so")
-}
-
-/// How many words the longest cue has that begins at a place, adverbs left out.
-fn longest(sentence: &Sentence, plain: &[usize], start: usize, cues: &[&str]) -> Option<usize> {
-    cues.iter()
-        .filter_map(|cue| {
-            let words = cue
-                .split(' ')
-                .filter(|word| !is_adverb(word) || is_cue_word(word));
-            let mut length = 0;
-            for word in words {
-                if plain
-                    .get(start + length)
-                    .is_none_or(|at| sentence.word(*at) != word)
-                {
-                    return None;
-                }
-                length += 1;
-            }
-            (length > 0).then_some(length)
-        })
-        .max()
-}
-
-fn after(sentence: &Sentence, pattern: &After, from: usize, behind: usize, finds: &mut Vec<Find>) {
-    let mut behind = behind;
+fn after(spelling: Spelling<'_>, cued: &Cued<'_, &'static Way>, finds: &mut Vec<Find>) {
+    let sentence = spelling.sentence;
+    let Way {
+        kind, form, inner, ..
+    } = **cued.tells;
+    let mut behind = cued.behind;
     // "I like to read": what is liked is to read.
-    let is_infinitive = pattern.kind == "preference" && sentence.word(behind) == "to";
+    let is_infinitive = kind == "preference" && sentence.word(behind) == "to";
     if is_infinitive {
         behind += 1;
     }
-    if is_any(NO_VALUES, sentence.word(behind)) && pattern.kind != "access_need" {
+    if is_any(NO_VALUES, sentence.word(behind)) {
         return;
     }
+    let is_of_other = |at: usize| {
+        is_any(
+            &[
+                "it", "him", "her", "them", "you", "this", "that", "these", "those",
+            ],
+            sentence.word(at),
+        )
+    };
     // "I prefer A to B".
-    let is_choice = pattern.kind == "preference" && sentence.word(behind.saturating_sub(1)) == "prefer";
+    let is_choice = kind == "preference" && sentence.word(behind.saturating_sub(1)) == "prefer";
     let inner: &[&str] = match (is_infinitive, is_choice) {
         (true, _) => &["in", "at", "by", "with", "to"],
         (false, true) => &["in", "at", "by", "with"],
-        (false, false) => pattern.inner,
+        (false, false) => inner,
     };
-    let phrases = if pattern.is_list {
-        phrase::list(sentence, behind, inner)
-    } else {
-        phrase::from(sentence, behind, inner).into_iter().collect()
+    let phrases = match form {
+        Form::List => phrase::list(sentence, behind, inner),
+        Form::Phrase | Form::Doing | Form::Act => phrase::from(sentence, behind, inner).into_iter().collect(),
     };
     for value in phrases {
-        if pattern.kind == "access_need" && !is_access(sentence, &value) {
-            continue;
-        }
-        let value = if pattern.kind == "subject_focus" {
-            match subject(sentence, value) {
-                Some(value) => value,
-                None => continue,
+        let fits = match form {
+            Form::Phrase | Form::List => true,
+            Form::Doing => {
+                sentence.word(value.start).ends_with("ing") && !is_any(GRASPS, sentence.word(value.start))
             }
-        } else {
-            trimmed(sentence, value, pattern.kind)
+            Form::Act => value.len() > 1 && !(value.start..value.end + 2).any(is_of_other),
+        } && !(is_infinitive && value.len() == 1 && is_of_other(value.end));
+        let value = match kind {
+            "subject_focus" => subject(spelling, value, cued),
+            "language" => language(spelling, value),
+            "knowledge_gap" => gap(sentence, value),
+            _ => Some(without_tail(sentence, value)),
         };
-        finds.push(Find {
-            kind: pattern.kind,
-            quote: from..value.end,
-            value,
-        });
+        if let (Some(value), true) = (value, fits) {
+            finds.push(Find::new(kind, value.clone(), cued.from..value.end));
+        }
     }
 }
 
-fn is_access(sentence: &Sentence, value: &Range<usize>) -> bool {
-    value
-        .clone()
-        .chain([value.start.saturating_sub(1)])
-        .any(|at| ACCESS.iter().any(|need| sentence.reads(at, need)))
-}
+/// Verbs that say that something is hard, and not what.
+const GRASPS: &[&str] = &["understanding", "grasping", "following", "remembering", "solving"];
 
-/// A gap without the verb that belongs to its cue: "where commas go".
-fn trimmed(sentence: &Sentence, value: Range<usize>, kind: &str) -> Range<usize> {
+/// A value without words at its end that say nothing of it.
+fn without_tail(sentence: &Sentence, value: Range<usize>) -> Range<usize> {
     let last = value.end.saturating_sub(1);
-    let is_verb = is_any(
+    let is_tail = is_any(
         &[
-            "go", "goes", "work", "works", "belong", "mean", "means", "come", "well", "lot", "yet", "apart",
+            "lot", "anymore", "lately", "well", "yet", "honestly", "instead", "either", "though", "tonight",
+            "today", "someday", "fluently",
         ],
         sentence.word(last),
     );
-    let cut_verb = kind == "knowledge_gap" && is_verb && value.len() > 1;
-    let is_tail = is_any(
-        &["lot", "anymore", "lately", "well", "yet", "honestly"],
-        sentence.word(last),
-    ) && value.len() > 1;
-    if cut_verb || is_tail {
+    if is_tail && value.len() > 1 {
         value.start..last
     } else {
         value
     }
 }
 
+/// A gap without the verb that belongs to its cue: "where commas go".
+fn gap(sentence: &Sentence, value: Range<usize>) -> Option<Range<usize>> {
+    let value = without_tail(sentence, value);
+    let last = value.end.saturating_sub(1);
+    let is_verb = is_any(
+        &[
+            "go", "goes", "work", "works", "belong", "mean", "means", "come", "apart", "happens", "happen",
+            "up",
+        ],
+        sentence.word(last),
+    );
+    let value = if is_verb && value.len() > 1 {
+        value.start..last
+    } else {
+        value
+    };
+    let last = sentence.word(value.end.saturating_sub(1));
+    let is_of_today = is_any(&["today", "tonight"], sentence.word(value.end));
+    (!is_of_today && !is_any(MOMENTARY, last) && !is_any(PERSONS, last)).then_some(value)
+}
+
 /// A subject without what is no subject: school years, and words for lessons.
-fn subject(sentence: &Sentence, value: Range<usize>) -> Option<Range<usize>> {
-    let grades = crate::boundary::grades(sentence);
+fn subject(
+    spelling: Spelling<'_>,
+    value: Range<usize>,
+    cued: &Cued<'_, &'static Way>,
+) -> Option<Range<usize>> {
+    let sentence = spelling.sentence;
+    // "A degree in history", and not "a student in Oregon".
+    let is_place = sentence.word(cued.behind.saturating_sub(1)) == "in"
+        && spelling.is_capital(value.start)
+        && !is_any(LANGUAGES, sentence.word(value.start))
+        && !sentence.word(cued.from).starts_with("special");
+    let is_degree = is_any(
+        &["degree", "phd", "doctorate", "masters", "master", "my"],
+        sentence.word(cued.from),
+    );
+    if is_place && !is_degree {
+        return None;
+    }
+    subject_of(sentence, value)
+}
+
+/// The same, of what stands anywhere.
+pub(super) fn subject_of(sentence: &Sentence, value: Range<usize>) -> Option<Range<usize>> {
+    let grades = grades(sentence);
     // "Fourth grade math".
     let value = match grades.iter().find(|grade| grade.at.start == value.start) {
         Some(grade) if grade.at.end < value.end => grade.at.end..value.end,
         Some(_) => return None,
         None => value,
     };
-    let end = value
-        .clone()
-        .rev()
-        .find(|at| {
-            !is_any(
-                &[
-                    "class", "classes", "lessons", "course", "courses", "full", "part", "time",
-                ],
-                sentence.word(*at),
-            )
-        })
-        .map_or(value.start, |last| last + 1);
-    let value = value.start..end;
-    let is_other = value.clone().any(|at| {
+    let is_lesson = |at: usize| {
         is_any(
             &[
-                "grade",
-                "graders",
-                "grader",
-                "school",
-                "college",
-                "kindergarten",
-                "klasse",
-                "students",
-                "kids",
-                "people",
-                "adults",
-                "children",
-                "hours",
-                "day",
-                "days",
-                "week",
-                "monday",
-                "mondays",
-                "tuesdays",
-                "wednesdays",
-                "thursdays",
-                "fridays",
-                "essay",
-                "letter",
-                "project",
-                "report",
-                "homework",
-                "notes",
-                "break",
-                "bus",
-                "train",
-                "skill",
-                "skills",
-                "novel",
-                "book",
-                "exercises",
-                "presentation",
-                "thing",
-                "things",
-                "dish",
-                "recipe",
-                "it",
-                "office",
-                "hospital",
-                "firm",
-                "company",
-                "team",
-                "shop",
-                "store",
+                "class", "classes", "lesson", "lessons", "course", "courses", "full", "part", "time",
+                "teacher", "hard", "alone",
             ],
             sentence.word(at),
         )
-    });
-    (!value.is_empty() && value.len() <= 4 && !is_other).then_some(value)
+    };
+    let end = value
+        .clone()
+        .rev()
+        .find(|at| !is_lesson(*at))
+        .map_or(value.start, |last| last + 1);
+    let value = value.start..end;
+    let is_other = value
+        .clone()
+        .any(|at| is_any(NOT_TAUGHT, sentence.word(at)) || is_any(PERSONS, sentence.word(at)));
+    (!value.is_empty() && value.len() <= SUBJECT_WORDS_MAX && !is_other).then_some(value)
 }
 
-/// What stands before a cue that follows it: "commas are hard for me".
-fn before(sentence: &Sentence, finds: &mut Vec<Find>) {
-    for clause in clauses(sentence) {
-        let found = clause.clone().find_map(|at| {
-            let kind = kind_behind(sentence, at, clause.end)?;
-            let value = phrase::before(sentence, clause.start, at)?;
-            Some((kind, value))
-        });
-        if let Some((kind, value)) = found {
-            finds.push(Find {
-                kind,
-                value,
-                quote: clause.clone(),
-            });
-        }
-        own_weakness(sentence, &clause, finds);
-        found_hard(sentence, &clause, finds);
-    }
-}
+/// The longest name of a subject, in words.
+const SUBJECT_WORDS_MAX: usize = 4;
 
-/// Of which kind what stands before a verb is: "… is hard for me", "… helps me", "… is what I teach".
-fn kind_behind(sentence: &Sentence, verb: usize, end: usize) -> Option<&'static str> {
-    let word = sentence.word(verb);
-    let has_me = (verb + 1..end).any(|at| is_any(&["me", "mir"], sentence.word(at)));
-    let next =
-        (verb + 1..end).find(|next| !is_adverb(sentence.word(*next)) && sentence.word(*next) != "the")?;
-    let is_copula = is_any(&["is", "are"], word);
-    let is_next = |table: &[&str]| is_any(table, sentence.word(next));
-    if is_copula && is_subject_cue(sentence, verb + 1) {
-        return Some("subject_focus");
-    }
-    if !has_me {
-        return None;
-    }
-    let is_hard = is_copula && is_next(HARD_FOR) && !is_mystery_free(sentence, next);
-    if is_hard || is_any(CONFUSES, word) {
-        return Some("knowledge_gap");
-    }
-    let helps = is_any(&["help", "helps"], word) && sentence.word(verb + 1) == "me";
-    let suits = is_copula && is_next(SUITS);
-    let works = is_any(&["work", "works"], word) && is_next(&["best", "better", "well"]);
-    (helps || suits || works).then_some("preference")
-}
-
-/// "A" only counts in "a mystery to me", "a problem for me".
-fn is_mystery_free(sentence: &Sentence, at: usize) -> bool {
-    sentence.word(at) == "a"
-        && !is_any(
-            &[
-                "mystery",
-                "problem",
-                "struggle",
-                "challenge",
-                "nightmare",
-                "weakness",
-            ],
-            sentence.word(at + 1),
-        )
-}
-
-fn is_subject_cue(sentence: &Sentence, at: usize) -> bool {
-    [
-        "what i work on",
-        "what i teach",
-        "what i mostly teach",
-        "what i study",
-        "my main subject",
-        "my subject",
-        "my focus",
-        "my field",
-        "my main focus",
-        "my major",
-        "the subject i teach",
-        "my speciality",
-        "my specialty",
-        "my area",
-        "my thing",
-        "where i focus",
-        "what i focus on",
-        "what i mainly teach",
-        "what i do most",
-    ]
-    .iter()
-    .any(|cue| sentence.reads(at, cue))
+/// A language: a known one, or a capital word that could be one.
+fn language(spelling: Spelling<'_>, value: Range<usize>) -> Option<Range<usize>> {
+    let word = spelling.sentence.word(value.start);
+    let is_known = is_any(LANGUAGES, word);
+    let could_be =
+        (spelling.is_capital(value.start) || value.len() == 1) && word.len() > 2 && !word.ends_with("ly");
+    (is_known || could_be).then_some(value)
 }
 
 /// "My spelling is weak."
@@ -311,45 +228,38 @@ fn own_weakness(sentence: &Sentence, clause: &Range<usize>, finds: &mut Vec<Find
             sentence.word(at),
         )
     });
-    if is_weak && let Some(value) = phrase::before(sentence, my + 1, verb) {
-        finds.push(Find {
-            kind: "knowledge_gap",
-            value,
-            quote: clause.clone(),
-        });
+    if is_weak
+        && let Some(value) = phrase::before(sentence, my + 1, verb)
+        && !value.clone().any(|at| is_any(PERSONS, sentence.word(at)))
+    {
+        finds.push(Find::new("knowledge_gap", value, clause.clone()));
     }
 }
 
-/// "I find essay conclusions difficult."
-fn found_hard(sentence: &Sentence, clause: &Range<usize>, finds: &mut Vec<Find>) {
-    let find = clause.clone().find(|at| {
-        sentence.word(*at) == "i"
-            && (sentence.word(at + 1) == "find"
-                || (is_adverb(sentence.word(at + 1)) && sentence.word(at + 2) == "find"))
-    });
-    let verb = find.and_then(|i| (i..clause.end).find(|at| sentence.word(*at) == "find"));
-    let Some(verb) = verb else { return };
-    let end = (verb + 1..clause.end).find(|at| {
-        is_any(
-            &[
-                "hard",
-                "difficult",
-                "confusing",
-                "tricky",
-                "tough",
-                "challenging",
-                "impossible",
-            ],
-            sentence.word(*at),
-        )
-    });
-    if let Some(end) = end
-        && let Some(value) = phrase::before(sentence, verb + 1, end)
+/// "I find essay conclusions difficult", "I always get fractions wrong", "ich verstehe Brüche nicht".
+fn between(sentence: &Sentence, clause: &Range<usize>, finds: &mut Vec<Find>) {
+    const VERBS: [(&str, &[&str]); 4] = [
+        ("find", FOUND_HARD),
+        ("get", GOT_WRONG),
+        ("verstehe", &["nicht"]),
+        ("kapiere", &["nicht"]),
+    ];
+    for i in clause
+        .clone()
+        .filter(|at| is_any(&["i", "ich"], sentence.word(*at)))
     {
-        finds.push(Find {
-            kind: "knowledge_gap",
-            value,
-            quote: clause.clone(),
-        });
+        let Some(verb) = (i + 1..clause.end).find(|at| !is_adverb(sentence.word(*at))) else {
+            continue;
+        };
+        let Some((_, ends)) = VERBS.iter().find(|(word, _)| sentence.word(verb) == *word) else {
+            continue;
+        };
+        let end = (verb + 1..clause.end).find(|at| is_any(ends, sentence.word(*at)));
+        if let Some(end) = end
+            && let Some(value) = phrase::before(sentence, verb + 1, end)
+            && !is_any(NO_VALUES, sentence.word(value.start))
+        {
+            finds.push(Find::new("knowledge_gap", value, clause.clone()));
+        }
     }
 }

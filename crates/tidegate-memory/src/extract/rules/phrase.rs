@@ -21,7 +21,7 @@ pub(super) fn from(sentence: &Sentence, mut start: usize, inner: &[&str]) -> Opt
         .rev()
         .find(|at| {
             let word = sentence.word(*at);
-            !is_any(inner, word) && !is_adverb(word) && !is_any(LEADS, word)
+            sentence.is_joined(*at) || (!is_any(inner, word) && !is_adverb(word) && !is_any(LEADS, word))
         })
         .map_or(start, |last| last + 1);
     (start < end).then_some(start..end)
@@ -107,7 +107,8 @@ fn goes_on(sentence: &Sentence, at: usize, inner: &[&str]) -> bool {
     let Some(token) = sentence.tokens.get(at) else {
         return false;
     };
-    token.is_word() && (!is_any(ENDS, &token.word) || is_any(inner, &token.word))
+    // "Hands-on" is one word, whatever its parts are.
+    token.is_word() && (sentence.is_joined(at) || !is_any(ENDS, &token.word) || is_any(inner, &token.word))
 }
 
 /// The phrase that ends before a place, from the beginning of its clause.
@@ -118,6 +119,7 @@ pub(super) fn before(sentence: &Sentence, start: usize, end: usize) -> Option<Ra
             || is_any(
                 &[
                     "and", "but", "because", "so", "that", "honestly", "for", "me", "i", "think", "find",
+                    "ugh", "oh", "hey", "well", "man", "gosh", "hmm", "in", "general", "ok", "yeah",
                 ],
                 sentence.word(start),
             )
